@@ -1,0 +1,48 @@
+/* The C face of Kernelwright: find an op, ask what its results look like, run it. Everything else (the typed C++ calls, PyTorch, ctypes)
+ * goes through these functions. Thread-safe throughout. Functions that return int return a kw_status; the sentence that belongs to a
+ * status other than KW_OK is in kw_last_error() of the same thread. */
+#ifndef KERNELWRIGHT_H
+#define KERNELWRIGHT_H
+#include "kw/core/abi.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+#define KW_API __attribute__((visibility("default")))
+
+typedef struct kw_op kw_op; /* a registered op; valid for the process */
+
+typedef struct kw_spec { /* one result to allocate: contiguous, row-major */
+  int32_t present, dtype, rank;
+  int64_t sizes[KW_MAX_RANK];
+} kw_spec;
+
+typedef struct kw_call { /* results may be null for kw_infer */
+  const kw_argument* inputs;
+  const kw_argument* results; /* outputs, saved, scratch: as kw_infer sized them */
+  const kw_attribute* attributes;
+  void* stream; /* CUstream of the inputs' device; null is the default stream */
+} kw_call;
+
+KW_API const char* kw_version(void);
+KW_API const char* kw_last_error(void); /* of this thread; "" when there was none */
+
+KW_API int32_t kw_op_count(void);
+KW_API const kw_op* kw_op_at(int32_t index);
+KW_API const kw_op* kw_op_find(const char* name); /* null when unknown */
+KW_API int32_t kw_op_index(const kw_op* op);
+KW_API const kw_signature* kw_op_signature(const kw_op* op);
+KW_API uint64_t kw_op_calls(const kw_op* op); /* finished calls in this process */
+
+KW_API int kw_infer(const kw_op* op, const kw_call* call, kw_spec* specs); /* result_count of them */
+KW_API int kw_run(const kw_op* op, const kw_call* call);
+KW_API int kw_needs_copy(const kw_op* op, int32_t input, const kw_tensor* tensor); /* 1: copy to contiguous first */
+
+KW_API const char* kw_manifest(void); /* JSON, see kw/core/manifest.h; valid until ops are added */
+KW_API int kw_register_room(const kw_room* room);
+KW_API int kw_load_library(const char* path); /* dlopen; the library exports `const kw_room* const* kw_rooms(int32_t* count)` */
+
+KW_API void kw_set_threads(int32_t n); /* CPU kernels; 0: as many as OpenMP in this process, else the cores */
+#ifdef __cplusplus
+}
+#endif
+#endif
