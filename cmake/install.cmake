@@ -10,12 +10,13 @@ foreach(target kwemu kw)
   endif()
 endforeach()
 
-install(FILES kw/core/abi.h kw/core/error.h kw/core/dtype.h  kw/core/room.h
+install(FILES kw/core/abi.h kw/core/error.h kw/core/dtype.h kw/core/room.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kw/core)
 install(FILES faces/c/kernelwright.h faces/c/typed.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faces/c)
 file(GLOB rooms CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/kw/ops" "${CMAKE_SOURCE_DIR}/kw/ops/*/*.cpp")
 list(TRANSFORM rooms REPLACE "/.*" "")
 list(REMOVE_DUPLICATES rooms)
+install(DIRECTORY kw/device DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kw FILES_MATCHING PATTERN "*.cuh")  # Params structs of own rooms
 foreach(room ${rooms})
   install(FILES kw/ops/${room}/${room}.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kw/ops/${room} OPTIONAL)
 endforeach()

@@ -1,9 +1,9 @@
 // RMSNorm of two rows on the CPU. On a GPU the call is the same, with device pointers, KW_CUDA and your stream.
-#include "kw/ops/rms_norm/rms_norm.h"
-
 #include <cmath>
 #include <cstdio>
 #include <vector>
+
+#include "kw/ops/rms_norm/rms_norm.h"
 
 int main() {
   const int64_t rows = 2, length = 1000;

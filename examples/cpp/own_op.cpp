@@ -1,7 +1,7 @@
 // Loads a room that was built outside Kernelwright and calls its op.
-#include "axpby.h"
-
 #include <cstdio>
+
+#include "axpby.h"
 
 int main() {
   if (kw_load_library(AXPBY_ROOM) != KW_OK) {

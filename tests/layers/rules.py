@@ -7,7 +7,7 @@ from pathlib import Path
 
 LINES_PER_FILE = 400
 FILES_PER_ROOM = 14
-SOURCES = (".h", ".cpp", ".cuh", ".c", ".py", ".cmake", ".sh")
+SOURCES = (".h", ".cpp", ".inc", ".cuh", ".c", ".py", ".cmake", ".sh")
 
 # Layer: the folders whose headers its files may include. A room is a layer of its own, "kw/ops/<room>".
 MAY_INCLUDE = {
@@ -21,13 +21,16 @@ MAY_INCLUDE = {
     "testing": ("testing", "kw/core"),
     "emulator": ("emulator",),
 }
-STANDARD = set("""algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale cmath
-compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype
-deque exception execution filesystem forward_list fstream functional future initializer_list iomanip ios iosfwd iostream istream iterator latch
-limits list locale map memory memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator
-semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string string_view system_error thread tuple
-type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector version
-assert.h ctype.h errno.h float.h inttypes.h limits.h math.h stdarg.h stdbool.h stddef.h stdint.h stdio.h stdlib.h string.h time.h""".split())
+STANDARD = set("""
+algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale cmath
+compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar
+cwchar cwctype deque exception execution filesystem forward_list fstream functional future initializer_list iomanip ios iosfwd
+iostream istream iterator latch limits list locale map memory memory_resource mutex new numbers numeric optional ostream queue
+random ranges ratio regex scoped_allocator semaphore set shared_mutex source_location span sstream stack stdexcept stop_token
+streambuf string string_view system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray
+variant vector version assert.h ctype.h errno.h float.h inttypes.h limits.h math.h stdarg.h stdbool.h stddef.h stdint.h stdio.h
+stdlib.h string.h time.h
+""".split())
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

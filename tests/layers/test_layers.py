@@ -25,7 +25,8 @@ CLEAN = {
     "kw/cpu/a.cpp": "#include <dlfcn.h>\n#include \"kw/core/a.h\"\n",
     "kw/runtime/a.cpp": "#include <cuda.h>\n#include \"kw/core/a.h\"\n",
     "kw/ops/norm/norm.h": "#include \"faces/c/typed.h\"\n",
-    "kw/ops/norm/norm.cpp": "#include \"kw/core/room.h\"\n#include \"kw/ops/norm/norm_inner.h\"\nauto c = R\"(norm(x: T[N]) -> y: T[N]\n)\";\n",
+    "kw/ops/norm/norm.cpp": "#include \"kw/core/room.h\"\n"
+    "#include \"kw/ops/norm/norm_inner.h\"\nauto c = R\"(norm(x: T[N])\n -> y: T[N])\";\n",
     "kw/ops/norm/norm.cuh": "#include \"kw/device/row.cuh\"\n#include \"kw/ops/norm/norm_shared.cuh\"\n",
     "kw/ops/norm/norm_test.cpp": "#include \"testing/expect.h\"\n",
     "kw/ops/other/other.cpp": "#include \"kw/ops/norm/norm.h\"\nauto c = R\"(other(x: T[N]) -> y: T[N])\";\n",

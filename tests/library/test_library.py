@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("KW_BUILD", ROOT / "build"))
 LIBRARY = BUILD / "libkernelwright.so"
-FLAGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-Wno-pragma-once-outside-header", "-I", str(ROOT)]
+FLAGS = ["-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers", "-I", str(ROOT)]
 
 
 def output(*command) -> str:
@@ -44,8 +44,8 @@ def cuda_include() -> str:
                 line.startswith("KW_CUDA_INCLUDE:"))
 
 
-def compile_alone(text: str, language: str = "c++", standard: str = "c++20", *more: str) -> str:
-    command = [os.environ.get("CXX", "g++"), f"-x{language}", f"-std={standard}", "-fsyntax-only", *FLAGS, "-isystem", cuda_include(), *more, "-"]
+def compile_alone(text: str, language: str = "c++", standard: str = "c++20") -> str:
+    command = [os.environ.get("CXX", "g++"), f"-x{language}", f"-std={standard}", "-fsyntax-only", *FLAGS, "-isystem", cuda_include(), "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True).stderr
 
 
