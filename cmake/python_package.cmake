@@ -23,7 +23,9 @@ add_custom_target(python_package ALL
           "-DLIBRARIES=$<TARGET_FILE:kernelwright>$<SEMICOLON>$<$<TARGET_EXISTS:kwemu>:${CMAKE_BINARY_DIR}/libkwemu.so>"
           -DFAST=$<TARGET_FILE:kw_fast> -P ${CMAKE_SOURCE_DIR}/cmake/stage_package.cmake
   COMMENT "Staging the Python package" VERBATIM)
-add_dependencies(python_package kernelwright kw_fast $<$<BOOL:${test_room_sources}>:kw_test_room>)
-if(TARGET kwemu)
-  add_dependencies(python_package kwemu)
-endif()
+add_dependencies(python_package kernelwright kw_fast)
+foreach(target kwemu kw_test_room)
+  if(TARGET ${target})
+    add_dependencies(python_package ${target})
+  endif()
+endforeach()
