@@ -6,7 +6,7 @@ package is imported, and where one is missing there is no fast path, only a slow
 import torch
 from torch.autograd import forward_ad
 
-from .._library import ArgumentError, library
+from .._library import library
 from .._manifest import Op, Tensor
 from . import _autograd, _vmap
 
@@ -103,10 +103,10 @@ class Eager:
         try:
             return target(*arguments)
         except RuntimeError as e:
-            sentence = str(e).split("\n")[0]
-            if type(e) is RuntimeError and sentence.startswith(f"{self.op.name}: "):
-                raise ArgumentError(sentence) from None
-            raise
+            own = library.exception_for(str(e)) if type(e) is RuntimeError else None
+            if own is None:
+                raise
+            raise own from None
 
     def _outputs(self, kept):
         return kept[0] if len(self.op.outputs) == 1 else kept[: len(self.op.outputs)]
