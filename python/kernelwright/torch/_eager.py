@@ -147,7 +147,7 @@ class Eager:
         if _fast is None or op.writes or any(i.is_list for i in op.inputs):
             return self.slow
         tensors = range(len(op.inputs))
-        if f is None:
+        if f is None or f.saves:  # a saved result must be an output of the node that refuses a second derivative: the dispatcher's has it
             return _make("entry", op, self.slow, self.slow, differentiable=tensors)
         fast_backward = _make("entry", f.backward, backward.slow)
         graph_backward = backward.public
@@ -155,7 +155,7 @@ class Eager:
         def call(*arguments):  # grad mode is on inside a backward only with create_graph=True
             return (graph_backward if torch.is_grad_enabled() else fast_backward)(*arguments)
 
-        forward = _make("forward", op, self.all_results, save=f.save, keep=f.keep, silent=f.silent)
+        forward = _make("forward", op, self.all_results, save=f.save, keep=f.keep, silent=[-1 - k for k in f.silent])
         methods = {"forward": staticmethod(forward), "backward": staticmethod(f.make_backward(call))}
         function = type(f"Kernelwright_{op.name}", (torch.autograd.Function,), methods)
         apply = super(torch.autograd.Function, function).apply  # C's apply without Function.apply's Python layer: 1-2 us less
