@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "kw/core/manifest.h"
@@ -9,21 +10,11 @@ namespace {
 int run(const Options& options) {
   if (options.has("--json")) return std::printf("%s\n", manifest().c_str()), 0;
   for (const Op* op : ops_named(options.words())) {
-    std::string text = op->contract.text;  // as the room wrote it, without its indentation
-    size_t least = std::string::npos;
-    for (size_t at = text.find('\n'); at != text.npos; at = text.find('\n', at + 1)) {
-      const size_t first = text.find_first_not_of(" \n", at);
-      if (first != text.npos) least = std::min(least, first - text.rfind('\n', first) - 1);
-    }
-    const size_t begin = text.find_first_not_of(" \n"), end = text.find_last_not_of(" \n");
-    text = text.substr(begin, end - begin + 1);
     std::printf("%s\n", op->contract.name.c_str());
-    for (size_t at = 0; at <= text.size();) {
-      const size_t stop = std::min(text.find('\n', at), text.size());
-      std::string line = text.substr(at, stop - at);
-      const size_t blank = line.find_first_not_of(' ');
-      const size_t cut = at == 0 ? 0 : std::min(least == std::string::npos ? 0 : least, blank == line.npos ? line.size() : blank);
-      std::printf("    %s\n", line.substr(cut).c_str());
+    const std::string& text = op->contract.text;  // as the room wrote it; its indentation is the room's own
+    for (size_t at = 0; at < text.size();) {
+      const size_t stop = std::min(text.find('\n', at), text.size()), first = text.find_first_not_of(' ', at);
+      if (first < stop) std::printf("  %s%.*s\n", at <= text.find(op->contract.name) ? "" : "  ", static_cast<int>(stop - first), &text[first]);
       at = stop + 1;
     }
   }
