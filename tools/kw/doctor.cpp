@@ -8,6 +8,7 @@
 #include "kw/runtime/copy_rate.h"
 #include "kw/runtime/device.h"
 #include "kw/runtime/disk_cache.h"
+#include "kw/runtime/driver.h"
 #include "kw/runtime/library.h"
 #include "tools/kw/json.h"
 #include "tools/kw/machine.h"
