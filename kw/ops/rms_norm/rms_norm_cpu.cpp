@@ -1,0 +1,81 @@
+// RMSNorm on the CPU: arguments and threads. The kernels are in rms_norm_cpu.inc.
+#include <algorithm>
+
+#include "kw/core/room.h"
+#include "kw/cpu/parallel.h"
+
+namespace kw::cpu {
+namespace {
+
+struct Forward {
+  const void* x;
+  const void* weight;
+  void* y;
+  int64_t rows, length, x_stride, y_stride;
+  double eps;
+};
+
+struct Backward {
+  const void* dy;
+  const void* x;
+  const void* weight;
+  void* dx;
+  void* dweight;
+  float* part;  // [chunks, length]
+  int64_t rows, length, dy_stride, x_stride, dx_stride;
+  int64_t chunk;  // rows whose shares of dweight are added up one after the other
+  double eps;
+};
+
+// Fewer elements than this are not worth a second thread: waking one costs 2-5 us, and they take about as long.
+constexpr int64_t worth_a_thread = 32768;
+
+}  // namespace
+}  // namespace kw::cpu
+
+#define KW_ISA_FILE "kw/ops/rms_norm/rms_norm_cpu.inc"
+#include "kw/cpu/each_isa.h"
+
+namespace kw::ops::rms_norm {
+namespace {
+
+// Calls f<T, W>(); W is void without a weight.
+template <class F>
+void for_types(const Call& c, const char* op, F&& f) {
+  cpu::for_type(op, c.dtype("T"), [&]<class T>() {
+    if (!c.has("weight")) return f.template operator()<T, void>();
+    if (c.dtype("W") == c.dtype("T")) return f.template operator()<T, T>();
+    f.template operator()<T, float>();
+  });
+}
+
+}  // namespace
+
+using namespace cpu;  // for KW_FOR_ISA
+
+void forward_cpu(const Call& c) {
+  Forward p{c.data("x"), c.data("weight"), c.data("y"), c.dim("B"), c.dim("N"), c.row_stride("x"), c.row_stride("y"), c.attr("eps")};
+  for_types(c, "rms_norm", [&]<class T, class W>() {
+    auto kernel = KW_FOR_ISA(rms_norm::forward<T, W>);
+    parallel_for(p.rows, worth_a_thread / std::max<int64_t>(p.length, 1), [&](int64_t first, int64_t last) { kernel(p, first, last); });
+  });
+}
+
+void backward_cpu(const Call& c) {
+  Backward p{c.data("dy"), c.data("x"), c.data("weight"), c.data("dx"), c.data("dweight"), static_cast<float*>(c.data("part"))};
+  p.rows = c.dim("B"), p.length = c.dim("N"), p.eps = c.attr("eps");
+  p.dy_stride = c.row_stride("dy"), p.x_stride = c.row_stride("x"), p.dx_stride = c.row_stride("dx");
+  // The same for any number of threads, and at most 1024 chunks: `part` has no more rows. 8 rows make its traffic small beside theirs.
+  p.chunk = std::max<int64_t>(8, (p.rows + 1023) / 1024);
+  int64_t chunks = (p.rows + p.chunk - 1) / p.chunk;
+  for_types(c, "rms_norm_backward", [&]<class T, class W>() {
+    auto rows = KW_FOR_ISA(rms_norm::backward<T, W>);
+    parallel_for(chunks, worth_a_thread / std::max<int64_t>(p.length * p.chunk, 1), [&](int64_t first, int64_t last) { rows(p, first, last); });
+    if constexpr (!std::is_void_v<W>) {
+      auto columns = KW_FOR_ISA(rms_norm::column_sums<W>);
+      parallel_for(p.length, std::max<int64_t>(256, worth_a_thread / std::max<int64_t>(chunks, 1)), [&](int64_t first, int64_t last) { columns(p, first, last); });
+    }
+  });
+}
+
+}  // namespace kw::ops::rms_norm
