@@ -1,4 +1,5 @@
 // Makes the registry known to torch, and the face's few exported functions.
+#include "faces/c/guarded.h"
 #include "faces/torch/call.h"
 #include "faces/torch/kernel.h"
 #include "faces/torch/schema.h"
@@ -63,7 +64,7 @@ static const kw::Op& op_of(const kw_op* op) { return *reinterpret_cast<const kw:
 
 int kw_attach_torch(void) {
   int attached = -1;
-  kw::guarded_status([&] { attached = kw::torch_face::attach_all(); });
+  kw::guarded([&] { attached = kw::torch_face::attach_all(); });
   return attached;
 }
 
@@ -76,7 +77,7 @@ const char* kw_torch_schema(const kw_op* op, int with_saved) {
 uint64_t kw_torch_copies(const kw_op* op) { return kw::torch_face::copies(op_of(op)).load(); }
 
 int kw_torch_call(const kw_op* op, const kw_argument* inputs, const kw_attribute* attributes, int with_saved, void** results) {
-  return kw::guarded_status(
+  return kw::guarded(
       [&] { kw::torch_face::call(op_of(op), inputs, attributes, {.saved = with_saved != 0, .empty_for_absent = false}, results); });
 }
 

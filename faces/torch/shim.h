@@ -1,6 +1,7 @@
 // Torch's C shim (LibTorch stable ABI, 2.10), spoken without any torch header: the prototypes that we use, found in the torch that the
 // process has loaded. Nothing is linked, so the same binary serves every torch from 2.10 on, and a process without torch.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "kw/core/abi.h"

@@ -3,10 +3,10 @@
 This package is thin: it finds the one library, reads the list of ops that the library carries, and hands it to a framework.
 
     import kernelwright.torch as kt
-    y = kt.rms_norm(x, weight)          # a torch function, with gradients, torch.compile and all
+    y = kt.some_op(x, weight)           # a torch function, with gradients, torch.compile and all
 
     kernelwright.ops()                  # names of the ops there are
-    kernelwright.calls("rms_norm")      # finished calls of an op in this process, on any device
+    kernelwright.calls("some_op")       # finished calls of an op in this process, on any device
     kernelwright.load_library(path)     # adds the ops of a library of yours
 """
 

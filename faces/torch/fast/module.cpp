@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <dlfcn.h>
 
 #include "faces/torch/fast/dlpack.h"

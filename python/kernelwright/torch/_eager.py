@@ -84,24 +84,29 @@ class Eager:
     # ---- the dispatcher's way ------------------------------------------------------------------------------------------------
     def slow(self, *arguments):
         self._check_kinds(arguments)
+        if torch._C._are_functorch_transforms_active() and not self.op.writes:
+            kept = self._call(self.transformable.apply, arguments)
+            results = kept if len(self.op.kept) == len(self.op.outputs) else self._outputs(kept)
+        else:
+            self._refuse_tangents(arguments)
+            results = self._call(self.public, arguments)
+        return self._with_none(arguments, results) if self._absent else results
+
+    def all_results(self, *arguments) -> tuple:
+        """All kept results as a tuple, None for an absent one: for the fast forward, where it cannot read an argument itself."""
+        self._check_kinds(arguments)
+        results = self._with_none(arguments, self._call(self.private, arguments))
+        return results if isinstance(results, tuple) else (results,)
+
+    def _call(self, target, arguments):
+        """Torch turns every exception of a kernel into a RuntimeError; our own sentences become what they are again."""
         try:
-            if torch._C._are_functorch_transforms_active() and not self.op.writes:
-                kept = self.transformable.apply(*arguments)
-                results = kept if len(self.op.kept) == len(self.op.outputs) else self._outputs(kept)
-            else:
-                self._refuse_tangents(arguments)
-                results = self.public(*arguments)
+            return target(*arguments)
         except RuntimeError as e:
             sentence = str(e).split("\n")[0]
             if type(e) is RuntimeError and sentence.startswith(f"{self.op.name}: "):
                 raise ArgumentError(sentence) from None
             raise
-        return self._with_none(arguments, results) if self._absent else results
-
-    def all_results(self, *arguments) -> tuple:
-        """All kept results as a tuple, None for an absent one: for the fast forward, where it cannot read an argument itself."""
-        results = self._with_none(arguments, self.private(*arguments))
-        return results if isinstance(results, tuple) else (results,)
 
     def _outputs(self, kept):
         return kept[0] if len(self.op.outputs) == 1 else kept[: len(self.op.outputs)]

@@ -23,93 +23,171 @@ _NAMES = {v: k for k, v in DTYPES.items()}
 
 def make_fake(op: Op, results: list[Tensor]):
     """The fake kernel of a torch op that returns `results`. An absent result is a tensor of no elements, as in the real kernel."""
+    place = {t.name: i for i, t in enumerate(op.inputs)}
 
     def fake(*values):
         values = op.fill(values)
-        dims, types, example = _bind(op, values)
+        dims, types, example = _Binder(op).run(values)
         out = []
         for r in results:
-            if r.present_with and values[[i.name for i in op.inputs].index(r.present_with)] is None:
-                shape = [0]
-            else:
-                shape = [s for place in r.shape for s in _sizes(op, place, dims)]
+            if r.present_with and values[place[r.present_with]] is None:
+                out.append(example.new_empty([0], dtype=torch.float32))
+                continue
+            shape = [s for p in r.shape for s in _sizes(op, p, dims)]
             out.append(example.new_empty(shape, dtype=DTYPES[_dtype(r.element, types)]))
         return None if not out else out[0] if len(out) == 1 else tuple(out)
 
     return fake
 
 
-def _bind(op: Op, values):
-    """Values of the dimensions (a variadic one: a tuple) and of the type variables; checks what can be checked."""
-    dims, types, example, pending = {}, {}, None, []
-    for argument, value in zip(op.inputs, values):
-        if value is None:
-            continue
-        for t in value if argument.is_list else [value]:
-            if example is None:
-                example = t
-            elif t.device != example.device:
-                _refuse(op, f"{argument.name} is on {t.device}, but {op.inputs[0].name} is on {example.device}")
-            _bind_dtype(op, argument, t.dtype, types)
-            own = {} if argument.is_list else dims  # the tensors of a list have dimensions of their own
-            _bind_shape(op, argument, tuple(t.shape), own, pending)
-    for argument, place, size, own in pending:  # arithmetic, when all names have their values
-        _same(op, argument, size, _size(op, place, own))
-    for name, options in op.types.items():
-        if name not in types:  # its tensor is absent: the first option
-            first = options[0]
-            types[name] = types[first["variable"]] if isinstance(first, dict) else first
-    return dims, types, example
+class _Binder:
+    """Gives every dimension (a variadic one: a tuple) and type variable its value; checks what can be checked without data."""
 
+    def __init__(self, op: Op):
+        self.op = op
+        self.dims, self.types, self.origin, self.expressions = {}, {}, {}, []
 
-def _bind_dtype(op, argument, dtype, types):
-    got, element = _NAMES.get(dtype, str(dtype)), argument.element
-    if isinstance(element, dict) and "variable" in element:
-        name = element["variable"]
-        options = [types.get(o["variable"]) if isinstance(o, dict) else o for o in op.types[name]]
-        if name not in types and got not in options:
-            wanted = ", ".join(o for o in options if o)
-            _refuse(op, f"{argument.name} is {got}, but {name} must be one of {wanted}")
-        wanted = types.setdefault(name, got)
-    else:
-        wanted = _dtype(element, types)
-    if got != wanted:
-        _refuse(op, f"{argument.name} is {got}, but must be {wanted}")
+    def run(self, values):
+        op, first, lists = self.op, None, {}
+        for argument, value in zip(op.inputs, values):
+            if value is None or (argument.is_list and len(value) == 0):
+                if not argument.optional:
+                    self.refuse(f"{argument.name} is " + ("missing" if value is None else "an empty list"))
+                continue
+            tensors = list(value) if argument.is_list else [value]
+            first = first or (argument.name, tensors[0])
+            for t in tensors:
+                if t.device != first[1].device:
+                    self.refuse(f"{argument.name} is on {t.device}, but {first[0]} is on {first[1].device}")
+                self.bind_dtype(argument, t.dtype)
+            if argument.is_list:
+                lists[argument] = tensors
+            else:
+                self.bind_shape(argument, argument.name, tuple(value.shape))
+        self.solve_expressions()
+        self.bind_lists(lists)
+        for name, options in op.types.items():
+            if name not in self.types:  # its tensor is absent: the first option
+                self.types[name] = self.option(options[0])
+        return self.dims, self.types, first[1]
 
+    def bind_lists(self, lists):
+        """Lists run side by side: item k of each shares dimensions of its own."""
+        if not lists:
+            return
+        counts = {a.name: len(tensors) for a, tensors in lists.items()}
+        if len(set(counts.values())) > 1:
+            (a, n), (b, m) = list(counts.items())[:2]
+            self.refuse(f"{b} has {m} tensors, but {a} has {n}")
+        outside = dict(self.dims)
+        for k in range(min(counts.values())):
+            self.dims, self.expressions = dict(outside), []
+            for argument, tensors in lists.items():
+                self.bind_shape(argument, f"{argument.name}[{k}]", tuple(tensors[k].shape))
+            self.solve_expressions()
+        self.dims = outside
 
-def _bind_shape(op, argument, shape, dims, pending):
-    places = argument.shape
-    variadic = [i for i, p in enumerate(places) if isinstance(p, str) and p.startswith("*")]
-    fixed = len(places) - len(variadic)
-    if len(shape) < fixed or (not variadic and len(shape) != fixed):
-        least = "at least " if variadic else ""
-        _refuse(op, f"{argument.name} has {len(shape)} dimensions, but needs {least}{fixed}")
-    extra, at = len(shape) - fixed, 0
-    for i, place in enumerate(places):
-        if i in variadic:
-            got, name = shape[at : at + extra], place[1:]
-            at += extra
-            wanted = dims.setdefault(name, got)
-            if len(wanted) != len(got):
-                _refuse(op, f"{argument.name} has {len(got)} leading dimensions, but {len(wanted)} were expected")
-            for a, b in zip(got, wanted):
-                _same(op, argument, a, b)
-            continue
-        size = shape[at]
-        at += 1
+    def option(self, o):
+        return self.types.get(o["variable"]) if isinstance(o, dict) else o
+
+    def bind_dtype(self, argument, dtype):
+        got, element = _NAMES.get(dtype, str(dtype)), argument.element
+        if isinstance(element, dict) and "variable" in element:
+            name = element["variable"]
+            wanted = self.types.setdefault(name, got)
+            options = [self.option(o) for o in self.op.types[name]]
+            if got != wanted or got not in options:
+                wanted = " or ".join(o for o in options if o) if got == wanted else wanted
+                self.refuse(f"{argument.name} is {got}, but must be {wanted}")
+        elif got != (wanted := _dtype(element, self.types)):
+            self.refuse(f"{argument.name} is {got}, but must be {wanted}")
+
+    def bind_shape(self, argument, name, shape):
+        places = argument.shape
+        variadic = bool(places) and isinstance(places[0], str) and places[0].startswith("*")
+        inner = len(places) - variadic
+        lead = len(shape) - inner
+        if lead < 0 or (lead and not variadic):
+            wanted = f"{'at least ' if variadic else ''}{inner} dimension{'s' if inner != 1 else ''}"
+            self.refuse(f"{name} has shape {list(shape)}, but needs {wanted}")
+        if variadic:
+            self.bind_leading(name, places[0][1:], shape[:lead])
+        for at, place in enumerate(places[variadic:], lead):
+            if not isinstance(place, str):
+                self.expressions.append((name, place, shape, at))
+            elif place in self.dims:
+                self.same(shape[at], self.dims[place], lambda at=at, p=place: f"{_size_text(name, shape, at)}, but {self.origin[p]}")
+            else:
+                self.dims[place] = shape[at]
+                self.origin[place] = _size_text(name, shape, at)
+
+    def bind_leading(self, name, dim, sizes):
+        if dim not in self.dims:
+            self.dims[dim], self.origin[dim] = sizes, name
+            return
+        wanted = self.dims[dim]
+
+        def sentence():
+            return f"{name} has leading dimensions {list(sizes)}, but {self.origin[dim]} has {list(wanted)}"
+
+        if len(sizes) != len(wanted):
+            self.refuse(sentence())
+        for a, b in zip(sizes, wanted):
+            self.same(a, b, sentence)
+
+    def solve_expressions(self):
+        """Sizes such as 2*N: first those that give a dimension its value, until none does; then all are compared."""
+        progress = True
+        while progress:
+            progress = False
+            for name, place, shape, at in self.expressions:
+                unknown = {n for n in _names(place) if n not in self.dims}
+                if len(unknown) == 1:
+                    self.solve(name, place, shape[at])
+                    progress = True
+        for name, place, shape, at in self.expressions:
+            value = _size(self.op, place, self.dims)
+            self.same(shape[at], value, lambda n=name, s=shape, a=at, v=value: f"{n} has shape {list(s)}, but its dimension {a} must be {v}")
+
+    def solve(self, name, place, value):
         if isinstance(place, str):
-            _same(op, argument, size, dims.setdefault(place, size))
-        else:
-            pending.append((argument, place, size, dims))
+            self.dims[place] = value
+            self.origin[place] = f"{name} says {place} is {value}"
+            return
+        kind, a, b = place
+        left = any(n not in self.dims for n in _names(a))  # the side of the unknown
+        known = _size(self.op, b if left else a, self.dims)
+        if kind == "add":
+            value = value - known
+        elif kind == "sub":
+            value = value + known if left else known - value
+        elif kind == "mul":
+            self.same(value % known, 0, lambda: f"{name} has a dimension of {value}, but must be a multiple of {known}")
+            value = value // known
+        else:  # a division by a constant
+            value = value * known
+        self.solve(name, a if left else b, value)
+
+    def same(self, got, wanted, sentence):
+        if got is not wanted:
+            torch._check(got == wanted, lambda: f"{self.op.name}: {sentence()}")
+
+    def refuse(self, sentence):
+        raise RuntimeError(f"{self.op.name}: {sentence}")
 
 
-def _same(op, argument, got, wanted):
-    if got is not wanted:
-        torch._check(got == wanted, lambda: f"{op.name}: {argument.name} has a dimension of {got}, but {wanted} was expected")
+def _size_text(name, shape, at):
+    if len(shape) == 1:
+        return f"{name} has {shape[0]} element{'s' if shape[0] != 1 else ''}"
+    if at == len(shape) - 1:
+        return f"{name} has last dimension {shape[at]}"
+    return f"{name} has size {shape[at]} in dimension {at}"
 
 
-def _refuse(op, sentence):
-    raise RuntimeError(f"{op.name}: {sentence}")
+def _names(place) -> set:
+    if isinstance(place, str):
+        return {place.lstrip("*")}
+    return set().union(*map(_names, place[1:])) if isinstance(place, list) else set()
 
 
 def _sizes(op, place, dims):

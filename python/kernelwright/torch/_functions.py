@@ -4,7 +4,7 @@ from .._manifest import Op, Tensor, required
 
 
 def make_function(op: Op, entry, traced, is_compiling):
-    """def rms_norm(x, weight=None, eps=1e-06): ..."""
+    """def scale(x, weight=None, factor=1e-06): ..."""
     names = [a.name for a in op.arguments]
     scope = {"_entry": entry, "_traced": traced, "_is_compiling": is_compiling}
     parameters = [n if d is required else f"{n}={d!r}" for n, d in zip(names, op.defaults)]
