@@ -116,18 +116,15 @@ class Checker {
       expect_equal(op_, first, call(c, inputs), format("in rerun %d, after a call with other inputs", 2 * i + 1));
       expect_equal(op_, second, call(other, others), format("in rerun %d, after a call with other inputs", 2 * i + 2));
     }
-    for (int threads : {1, 2, 3, 7})
-      if (device_.set_threads(threads)) {
-        std::vector<Tensor> results;
-        try {
-          results = call(c, inputs);
-        } catch (...) {
-          device_.set_threads(0);
-          throw;
-        }
-        device_.set_threads(0);
-        expect_equal(op_, first, results, format("with %d threads", threads));
-      }
+    const std::vector<std::string> variants = device_.variants();
+    for (size_t v = 0; v < variants.size(); v++) {
+      struct Variant {
+        Device& device;
+        Variant(Device& d, int i) : device(d) { d.set_variant(i); }
+        ~Variant() { device.set_variant(-1); }
+      } variant(device_, static_cast<int>(v));
+      expect_equal(op_, first, call(c, inputs), variants[v]);
+    }
   }
 
   // Rows `first` to `first + n` of every input that has rows.

@@ -23,7 +23,9 @@ class Device {
   virtual void run(const Bound& bound) = 0;    // and waits for the end
   virtual bool watches_bounds() const { return false; }          // true: allocations are exact, guard bands would hide faults
   virtual std::vector<std::string> findings() { return {}; }     // what an emulator saw since the last call
-  virtual bool set_threads(int) { return false; }                // 0: default; false: has no threads to set
+  // Ways of running that must give the same bits: "with 3 threads", "with avx2". -1 is the default way.
+  virtual std::vector<std::string> variants() const { return {}; }
+  virtual void set_variant(int) {}
   virtual int64_t largest_case() const { return 1 << 20; }       // elements of one tensor that are worth their time here
   virtual int repeats() const { return 20; }                     // reruns in the layer `repeat`
 };

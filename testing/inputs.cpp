@@ -58,6 +58,11 @@ std::string describe(const Op& op, const Case& c) {
   return text + " --seed " + std::to_string(c.seed);
 }
 
+void fill(Tensor& tensor, Values values, uint64_t seed) {
+  Random random(seed);
+  for (int64_t i = 0, n = tensor.elements(); i < n; i++) tensor.set(i, draw(values, tensor.dtype, i, n, random));
+}
+
 bool has_rows(const TensorType& type) {
   return std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.variadic; });
 }

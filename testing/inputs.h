@@ -49,6 +49,9 @@ std::string describe(const Op& op, const Case& c);
 // The inputs of a case, in contract order. The same case gives the same bits everywhere.
 std::vector<Tensor> make_inputs(const Op& op, const Case& c);
 
+// Fills a contiguous tensor as one row.
+void fill(Tensor& tensor, Values values, uint64_t seed);
+
 // True for inputs with leading dimensions: the ones that have rows.
 bool has_rows(const TensorType& type);
 // Rows of the tensors with rows (1 when the contract has none).
