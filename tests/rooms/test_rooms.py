@@ -1,6 +1,6 @@
-"""A folder below kw/ops is the whole registration: deleting one removes its ops from every face, adding one adds them, nothing else changes.
+"""A folder below kw/ops is the whole registration: deleting one removes its ops from every face, adding one adds them.
 
-Works on a copy of the tree with a build folder of its own, without optimisation.
+No other file is touched. Works on a copy of the tree with a build folder of its own, without optimisation.
 """
 import json
 import os
@@ -87,10 +87,11 @@ def test_back_again_in_the_same_build_folder(tree):
 
 
 def test_an_edit_of_a_device_word_is_seen_with_a_warm_cache(tree, tmp_path):
-    """Same process image, same cache folder, KW_KERNEL_PATH at an edited copy: the first run fills the cache, the second must not use it."""
+    """A cache that was filled from the words as they were does not hide what they are now."""
     kernels = tmp_path / "kernels"
     shutil.copytree(ROOT / "kw", kernels / "kw", ignore=shutil.ignore_patterns("*.cpp", "*.h"))
-    settings = {"KW_KERNEL_PATH": str(kernels), "KW_CACHE": str(tmp_path / "cache")}
+    (tmp_path / "cache").mkdir(mode=0o700)
+    settings = {"KW_KERNEL_PATH": str(kernels), "KW_CACHE_DIR": str(tmp_path / "cache")}
     check = (tree.build / "kw", "check", "rms_norm", "--device", "emulate")
     tree.run(*check, **settings)
     tree.run(*check, **settings)  # warm
