@@ -36,7 +36,7 @@ constexpr int64_t worth_a_thread = 32768;
 #define KW_ISA_FILE "kw/ops/rms_norm/rms_norm_cpu.inc"
 #include "kw/cpu/each_isa.h"
 
-namespace kw::rms_norm {
+namespace kw::ops::rms_norm {
 namespace {
 
 // Calls f<T, W>(); W is void without a weight.
@@ -56,7 +56,7 @@ using namespace cpu;  // for KW_FOR_ISA
 void forward_cpu(const Call& c) {
   Forward p{c.data("x"), c.data("weight"), c.data("y"), c.dim("B"), c.dim("N"), c.row_stride("x"), c.row_stride("y"), c.attr("eps")};
   for_types(c, "rms_norm", [&]<class T, class W>() {
-    auto kernel = KW_FOR_ISA(rms_norm_kernels::forward<T, W>);
+    auto kernel = KW_FOR_ISA(rms_norm::forward<T, W>);
     parallel_for(p.rows, worth_a_thread / std::max<int64_t>(p.length, 1), [&](int64_t first, int64_t last) { kernel(p, first, last); });
   });
 }
@@ -69,13 +69,13 @@ void backward_cpu(const Call& c) {
   p.chunk = std::max<int64_t>(8, (p.rows + 1023) / 1024);
   int64_t chunks = (p.rows + p.chunk - 1) / p.chunk;
   for_types(c, "rms_norm_backward", [&]<class T, class W>() {
-    auto rows = KW_FOR_ISA(rms_norm_kernels::backward<T, W>);
+    auto rows = KW_FOR_ISA(rms_norm::backward<T, W>);
     parallel_for(chunks, worth_a_thread / std::max<int64_t>(p.length * p.chunk, 1), [&](int64_t first, int64_t last) { rows(p, first, last); });
     if constexpr (!std::is_void_v<W>) {
-      auto columns = KW_FOR_ISA(rms_norm_kernels::column_sums<W>);
+      auto columns = KW_FOR_ISA(rms_norm::column_sums<W>);
       parallel_for(p.length, std::max<int64_t>(256, worth_a_thread / std::max<int64_t>(chunks, 1)), [&](int64_t first, int64_t last) { columns(p, first, last); });
     }
   });
 }
 
-}  // namespace kw::rms_norm
+}  // namespace kw::ops::rms_norm

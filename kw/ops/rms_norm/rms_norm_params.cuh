@@ -9,7 +9,7 @@ struct ForwardParams {
   const void* weight;  // null: all ones
   void* y;
   int64_t rows, length, x_stride, y_stride;
-  double eps;
+  double inverse_length, eps;
 };
 
 struct BackwardParams {
@@ -19,7 +19,7 @@ struct BackwardParams {
   void* dx;
   void* part;  // acc(T)[blocks, length]: each block's share of dweight
   int64_t rows, length, dy_stride, x_stride, dx_stride;
-  double eps;
+  double inverse_length, eps;
 };
 
 struct ColumnParams {  // dweight = the sum of part's rows

@@ -8,7 +8,7 @@
 #define KW_ISA_FILE "kw/ops/swiglu/swiglu_cpu.inc"
 #include "kw/cpu/each_isa.h"
 
-namespace kw::swiglu {
+namespace kw::ops::swiglu {
 namespace {
 
 using namespace cpu;  // for KW_FOR_ISA
@@ -47,7 +47,7 @@ View view(const Call& c, const char* name, size_t size) { return {static_cast<ch
 
 void forward_cpu(const Call& c) {
   for_type("swiglu", c.dtype("T"), [&]<class T>() {
-    auto kernel = KW_FOR_ISA(swiglu_kernels::forward<T>);
+    auto kernel = KW_FOR_ISA(swiglu::forward<T>);
     View gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T)), y = view(c, "y", sizeof(T));
     each_span(c, {"gate", "up", "y"}, [&](int64_t row, int64_t i, int64_t length) {
       kernel(gate.row<T>(row) + i, up.row<T>(row) + i, y.row<T>(row) + i, length);
@@ -57,7 +57,7 @@ void forward_cpu(const Call& c) {
 
 void backward_cpu(const Call& c) {
   for_type("swiglu_backward", c.dtype("T"), [&]<class T>() {
-    auto kernel = KW_FOR_ISA(swiglu_kernels::backward<T>);
+    auto kernel = KW_FOR_ISA(swiglu::backward<T>);
     View dy = view(c, "dy", sizeof(T)), gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T));
     View dgate = view(c, "dgate", sizeof(T)), dup = view(c, "dup", sizeof(T));
     each_span(c, {"dy", "gate", "up", "dgate", "dup"}, [&](int64_t row, int64_t i, int64_t length) {
@@ -66,4 +66,4 @@ void backward_cpu(const Call& c) {
   });
 }
 
-}  // namespace kw::swiglu
+}  // namespace kw::ops::swiglu
