@@ -24,24 +24,34 @@ typedef struct kw_call { /* results may be null for kw_infer */
 } kw_call;
 
 KW_API const char* kw_version(void);
-KW_API const char* kw_last_error(void); /* of this thread; "" when there was none */
+KW_API const char* kw_last_error(void);    /* of this thread; "" when there was none. A call that succeeds leaves it alone */
+KW_API int32_t kw_last_error_status(void); /* the kw_status that belongs to it; KW_OK when there was none */
 
 KW_API int32_t kw_op_count(void);
-KW_API const kw_op* kw_op_at(int32_t index);
+KW_API const kw_op* kw_op_at(int32_t index);      /* null when out of range */
 KW_API const kw_op* kw_op_find(const char* name); /* null when unknown */
-KW_API int32_t kw_op_index(const kw_op* op);
-KW_API const kw_signature* kw_op_signature(const kw_op* op);
-KW_API uint64_t kw_op_calls(const kw_op* op); /* finished calls in this process */
+KW_API int32_t kw_op_index(const kw_op* op);      /* -1 for null */
+KW_API const kw_signature* kw_op_signature(const kw_op* op); /* null for null */
+KW_API uint64_t kw_op_calls(const kw_op* op); /* finished calls in this process, on any device */
 
-KW_API int kw_infer(const kw_op* op, const kw_call* call, kw_spec* specs); /* result_count of them */
+/* Checks inputs and attributes (their memory is not looked at, so data may be null) and sizes the results: specs[result_count]. */
+KW_API int kw_infer(const kw_op* op, const kw_call* call, kw_spec* specs);
+/* Checks everything, then runs on the inputs' device: asynchronous on CUDA, finished on return on the CPU. Nothing is written when the
+ * status is KW_ERROR_CONTRACT, _ARGUMENT, _UNSUPPORTED or _TOOLCHAIN. A saved result may be left out (count 0): no gradient is wanted. */
 KW_API int kw_run(const kw_op* op, const kw_call* call);
-KW_API int kw_needs_copy(const kw_op* op, int32_t input, const kw_tensor* tensor); /* 1: copy to contiguous first */
+/* 1: copy the tensor to contiguous first; 0: the op reads it as it is; -1: no such input, or a tensor that no op takes. */
+KW_API int kw_needs_copy(const kw_op* op, int32_t input, const kw_tensor* tensor);
 
-KW_API const char* kw_manifest(void); /* JSON, see kw/core/manifest.h; valid until ops are added */
-KW_API int kw_register_room(const kw_room* room);
-KW_API int kw_load_library(const char* path); /* dlopen; the library exports `const kw_room* const* kw_rooms(int32_t* count)` */
+KW_API const char* kw_manifest(void); /* JSON, see kw/core/manifest.h; valid for the process. Null when it cannot be made */
+KW_API int kw_register_room(const kw_room* room); /* `room` and all that it points to must live as long as the process */
+/* dlopen, then registers the rooms that the library exports through `const kw_room* const* kw_rooms(int32_t* count)`: all or none. The
+ * library stays loaded. Loading it again changes nothing. */
+KW_API int kw_load_library(const char* path);
 
 KW_API void kw_set_threads(int32_t n); /* CPU kernels; 0: as many as OpenMP in this process, else the cores */
+
+/* A folder to look in for NVRTC before the usual ones: one that holds it, or a Python site-packages folder. */
+KW_API void kw_add_library_dir(const char* dir);
 #ifdef __cplusplus
 }
 #endif

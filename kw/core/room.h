@@ -30,9 +30,7 @@ class Problem {
     return static_cast<DType>(raw_.dtypes[index(names_.types, names_.type_count, name, "type variable")]);
   }
   const char* type(std::string_view name) const { return dtype_facts[dtype(name)].device; }  // its name in device code
-  bool has(std::string_view input) const {
-    return raw_.present >> index(names_.inputs, names_.input_count, input, "input") & 1u;
-  }
+  bool has(std::string_view input) const { return raw_.present >> index(names_.inputs, names_.input_count, input, "input") & 1u; }
   int64_t choice(std::string_view attribute) const {  // int, bool or enumeration
     return raw_.attributes[index(names_.attributes, names_.attribute_count, attribute, "attribute")].i;
   }
@@ -102,15 +100,33 @@ class Choice {
     std::strcpy(k.name, expression.c_str());
     return raw_.kernel_count++;
   }
-  int32_t& tile(int i) { return raw_.tile[i]; }
+  // What `fill` gets back through tile_of<Tile>(choice): a small struct of the room's own.
+  template <class Tile>
+  void tile(const Tile& tile) {
+    static_assert(std::is_trivially_copyable_v<Tile> && sizeof(Tile) <= sizeof raw_.tile);
+    std::memcpy(raw_.tile, &tile, sizeof tile);
+  }
 
  private:
   kw_choice& raw_;
 };
+template <class Tile>
+Tile tile_of(const kw_choice& choice) {
+  Tile tile;
+  std::memcpy(&tile, choice.tile, sizeof tile);
+  return tile;
+}
 
 struct Grid {
   uint32_t x = 1, y = 1, z = 1;
 };
+// As many blocks as `count` things need at `each` of them per block.
+inline Grid grid_for(int64_t count, int64_t each) {
+  const int64_t blocks = (count + each - 1) / each;
+  if (blocks > 0x7fffffff)
+    throw Error(KW_ERROR_UNSUPPORTED, format("%lld blocks are more than one launch may have", static_cast<long long>(blocks)));
+  return {static_cast<uint32_t>(blocks)};
+}
 
 // The launches that `fill` writes down.
 class Launches {
@@ -157,7 +173,7 @@ int32_t guarded(kw_message* message, F&& body) noexcept {  // no exception cross
 //   void cpu(const Call&)
 //   void reference(const Call&)                                                          in double
 template <auto choose, auto fill, auto cpu, auto reference>
-constexpr kw_op_def make_op(const char* contract, const kw_bench_case* bench = nullptr, int32_t bench_count = 0) {
+constexpr kw_op_def make_op(const char* contract) {
   kw_op_def op{};
   op.struct_size = sizeof(kw_op_def);
   op.abi_version = KW_ABI_VERSION;
@@ -176,8 +192,13 @@ constexpr kw_op_def make_op(const char* contract, const kw_bench_case* bench = n
   };
   op.cpu = [](const kw_bound* b, kw_message* m) -> int32_t { return detail::guarded(m, [&] { cpu(Call(*b)); }); };
   op.reference = [](const kw_bound* b, kw_message* m) -> int32_t { return detail::guarded(m, [&] { reference(Call(*b)); }); };
+  return op;
+}
+template <auto choose, auto fill, auto cpu, auto reference, int32_t count>
+constexpr kw_op_def make_op(const char* contract, const kw_bench_case (&bench)[count]) {
+  kw_op_def op = make_op<choose, fill, cpu, reference>(contract);
   op.bench = bench;
-  op.bench_count = bench_count;
+  op.bench_count = count;
   return op;
 }
 
@@ -185,10 +206,13 @@ constexpr kw_op_def make_op(const char* contract, const kw_bench_case* bench = n
 
 // KW_ROOM(rms_norm, &forward, &backward) closes a room's .cpp: the one symbol that the generated registry refers to.
 // The build embeds every .cuh of the folder as kw_room_<name>_sources.
-#define KW_ROOM(room, ...)                                                                                \
-  extern "C" const kw_source kw_room_##room##_sources[];                                                  \
-  static constexpr const kw_op_def* kw_room_##room##_ops[] = {__VA_ARGS__};                               \
-  extern "C" const kw_room kw_room_##room;                                                                \
-  const kw_room kw_room_##room = {sizeof(kw_room), KW_ABI_VERSION, #room, kw_room_##room##_ops,           \
-                                  sizeof(kw_room_##room##_ops) / sizeof(kw_room_##room##_ops[0]),         \
+#define KW_ROOM(room, ...)                                                                        \
+  extern "C" const kw_source kw_room_##room##_sources[];                                          \
+  static constexpr const kw_op_def* kw_room_##room##_ops[] = {__VA_ARGS__};                       \
+  extern "C" const kw_room kw_room_##room;                                                        \
+  const kw_room kw_room_##room = {sizeof(kw_room),                                                \
+                                  KW_ABI_VERSION,                                                 \
+                                  #room,                                                          \
+                                  kw_room_##room##_ops,                                           \
+                                  sizeof(kw_room_##room##_ops) / sizeof(kw_room_##room##_ops[0]), \
                                   kw_room_##room##_sources}

@@ -1,0 +1,147 @@
+// RowTile: a group of threads shares one row; each holds vectors of it in registers.
+//
+//   Tile tile;                                                      RowTile<threads, rows, vectors, vec, align>
+//   auto x = tile.load(x_row, n);                                   this thread's elements; zero from n on
+//   float s = tile.sum(0.f, [](float s, float x) { return fused(x, x, s); }, x);      over the whole row, for every thread of it
+//   tile.store(y_row, n, [=](float x) { return x * s; }, x);        element by element, in the accumulator's type
+//
+// Who owns what never depends on the alignment, only on the tile: vector v of thread t starts at element (v * threads + t) * vec. Sums run
+// along one canonical tree: the vectors of a row go round 1024 virtual lanes (vector i to lane i % 1024), each lane adds its elements in
+// order, and the lanes meet in the tree of reduce.cuh. So a row gives the same bits whatever the tile, the alignment or the other rows.
+#pragma once
+#include "kw/device/reduce.cuh"
+
+namespace kw {
+
+struct One {};  // the element type of a factor that is not there: loads as ones, and costs nothing
+
+namespace detail {
+template <class T>
+inline constexpr bool present = true;
+template <>
+inline constexpr bool present<One> = false;
+}  // namespace detail
+template <class T>
+inline constexpr bool is_present = detail::present<T>;
+
+template <int threads_, int rows_, int vectors_, int vec_, int align_>
+struct RowTile {
+  static constexpr int threads = threads_;  // per row, a power of two up to 1024
+  static constexpr int rows = rows_;        // per block
+  static constexpr int vectors = vectors_;  // per thread
+  static constexpr int vec = vec_;          // elements of a vector: 16 bytes of the row's type
+  static constexpr int align = align_;      // bytes that divide every row's address and its length (less than 16: narrower accesses)
+  static constexpr int block = threads * rows;
+  static constexpr int length = threads * vectors * vec;                // elements of a row that fit
+  static constexpr int lanes = detail::least(vectors, 1024 / threads);  // virtual lanes that a thread stands for
+  static_assert((threads & (threads - 1)) == 0 && threads <= 1024 && block <= 1024 && block % 32 == 0);
+
+  // This thread's vectors of one row. at(i) is vector i in the accumulator's type.
+  template <class T>
+  struct Share {  // in registers, as loaded: an element of 16 bits takes half a register
+    Vec<T, vec> v[vectors];
+    KW_WORD Vec<acc_t<T>, vec> at(int i) const { return unpack(v[i]); }
+  };
+  template <class T>
+  struct View {  // in memory, read at each use: for what a cache holds anyway
+    const T* p;
+    int n;
+    KW_WORD Vec<acc_t<T>, vec> at(int i) const { return unpack(kw::load<vec, align>(p + start(i), n - start(i))); }
+  };
+  struct Ones {
+    KW_WORD Vec<float, vec> at(int) const { return filled<vec>(1.0f); }
+  };
+
+  KW_WORD static int thread() { return threadIdx.x % threads; }  // in its row
+  KW_WORD static int group() { return threadIdx.x / threads; }   // the row in its block
+
+  // Elements below n of the row at p; zero from n on. A block's last rows may lie beyond the tensor: give them n = 0, for their threads
+  // have to come along to the sums.
+  template <class T>
+  KW_WORD Share<T> load(const T* p, int64_t n) const {
+    Share<T> share;
+#pragma unroll
+    for (int i = 0; i < vectors; i++) share.v[i] = kw::load<vec, align>(p + start(i), count(n) - start(i));
+    return share;
+  }
+  template <class T>
+  KW_WORD View<T> view(const T* p, int64_t n) const {
+    return {p, count(n)};
+  }
+  KW_WORD Ones load(const One*, int64_t) const { return {}; }
+  KW_WORD Ones view(const One*, int64_t) const { return {}; }
+
+  // The sum over the row of op(sum, elements...), given to all its threads. Every thread of the block calls it. `zero` is where each sum
+  // starts: A(0), or Vec<A, 2>{} for two sums at once.
+  template <class S, class Op, class... Shares>
+  KW_WORD S sum(S zero, Op op, const Shares&... shares) {
+    auto partial = sums(zero);
+    fold(partial, op, shares...);
+    return total(partial);
+  }
+  // The same in three steps, for a row that goes by in several pieces of `length` elements.
+  template <class S>
+  KW_WORD Vec<S, lanes> sums(S zero) const {
+    return filled<lanes>(zero);
+  }
+  template <class S, class Op, class... Shares>
+  KW_WORD void fold(Vec<S, lanes>& partial, Op op, const Shares&... shares) const {
+#pragma unroll
+    for (int i = 0; i < vectors; i++) fold_vector(partial[i % lanes], op, shares.at(i)...);
+  }
+  template <class S>
+  KW_WORD S total(Vec<S, lanes>& partial) {
+    tree_sum<1024 / threads>(partial);
+    turn ^= 1;
+    return block_sum<threads, rows>(partial[0], turn);
+  }
+
+  // p[i] = op(elements at i...) for this thread's i < n, rounded once.
+  template <class T, class Op, class... Shares>
+  KW_WORD void store(T* p, int64_t n, Op op, const Shares&... shares) const {
+#pragma unroll
+    for (int i = 0; i < vectors; i++)
+      kw::store<align>(p + start(i), pack<T>(map_vector<acc_t<T>>(op, shares.at(i)...)), count(n) - start(i));
+  }
+  // columns[i] = op(columns[i], elements at i...): sums down the rows, kept by the thread that owns the column.
+  template <class A, class Op, class... Shares>
+  KW_WORD void update(Share<A>& columns, Op op, const Shares&... shares) const {
+#pragma unroll
+    for (int i = 0; i < vectors; i++) columns.v[i] = map_vector<A>(op, columns.at(i), shares.at(i)...);
+  }
+  // Adds the columns of the block's groups, in order, into group 0's. Every thread of the block calls it, once.
+  template <class A>
+  KW_WORD void fold_groups(Share<A>& columns) const {
+    if constexpr (rows > 1) {
+      __shared__ Share<A> buffer[block];
+      buffer[threadIdx.x] = columns;
+      __syncthreads();
+#pragma unroll 1
+      for (int g = 1; g < rows; g++)
+        if (group() == 0)
+          for (int i = 0; i < vectors; i++) columns.v[i] = columns.v[i] + buffer[g * threads + thread()].v[i];
+    }
+  }
+
+ private:
+  // First element of vector i, and n as far as this tile is concerned.
+  KW_WORD static int start(int i) { return (i * threads + thread()) * vec; }
+  KW_WORD static int count(int64_t n) { return n < length ? static_cast<int>(n) : length; }
+
+  template <class S, class Op, class... Vectors>
+  KW_WORD static void fold_vector(S& sum, Op op, const Vectors&... vectors) {
+#pragma unroll
+    for (int j = 0; j < vec; j++) sum = op(sum, vectors[j]...);
+  }
+  template <class A, class Op, class... Vectors>
+  KW_WORD static Vec<A, vec> map_vector(Op op, const Vectors&... vectors) {
+    Vec<A, vec> out;
+#pragma unroll
+    for (int j = 0; j < vec; j++) out[j] = op(vectors[j]...);
+    return out;
+  }
+
+  int turn = 0;
+};
+
+}  // namespace kw

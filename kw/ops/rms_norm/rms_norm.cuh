@@ -1,0 +1,22 @@
+// y = x / sqrt(mean(x^2) + eps) * weight, for rows that fit into the registers of the threads that share one.
+#pragma once
+#include "kw/device/row.cuh"
+#include "kw/ops/rms_norm/rms_norm_params.cuh"
+
+namespace kw::ops::rms_norm {
+
+template <class T, class W, class Tile>
+__global__ void __launch_bounds__(Tile::block) forward(const ForwardParams p) {
+  using A = acc_t<T>;
+  Tile tile;
+  const int64_t row = int64_t{blockIdx.x} * Tile::rows + tile.group();
+  const int64_t n = row < p.rows ? p.length : 0;  // a thread beyond the last row reads and writes nothing
+
+  auto x = tile.load(as<T>(p.x) + row * p.x_stride, n);
+  auto weight = tile.load(as<W>(p.weight), n);
+  const A squares = tile.sum(A(0), [](A s, A x) { return fused(x, x, s); }, x);
+  const A scale = inverse_sqrt(squares * A(p.inverse_length) + A(p.eps));
+  tile.store(as<T>(p.y) + row * p.y_stride, n, [=](A x, A weight) { return x * scale * weight; }, x, weight);
+}
+
+}  // namespace kw::ops::rms_norm

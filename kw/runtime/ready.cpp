@@ -1,0 +1,83 @@
+#include "kw/runtime/ready.h"
+
+#include "kw/runtime/device.h"
+#include "kw/runtime/dispatch.h"
+
+namespace kw {
+namespace {
+
+ReadyTable& table() {
+  static auto* t = new ReadyTable;  // never destroyed: a late thread may still launch
+  return *t;
+}
+
+const Ready& make_ready(const Bound& bound, const ProblemKey& key, int32_t alignment) {
+  const std::string& op = bound.op->contract.name;
+  auto ready = std::make_unique<Ready>();
+  ready->key = key;
+  try {
+    ready->gpu = &device_facts(bound.raw.device_index);
+    ready->choice = choose_kernels(bound, alignment, *ready->gpu);
+    for (int32_t i = 0; i < ready->choice.kernel_count; i++) {
+      const kw_kernel& kernel = ready->choice.kernels[i];
+      ready->sources.push_back(source_set(kernel.source));
+      ready->from_disk |= !ready->sources.back()->root.empty();
+      ready->kernels[i] = &find_kernel(*ready->sources.back(), kernel.name, ready->gpu->arch);
+    }
+  } catch (const Error& e) {
+    if (std::string_view(e.what()).starts_with(op)) throw;
+    throw Error(e.status(), op + ": " + e.what());
+  }
+  return *table().insert(std::move(ready));
+}
+
+}  // namespace
+
+bool Ready::is_current() const {
+  for (const auto& set : sources)
+    if (!kw::is_current(*set)) return false;
+  return true;
+}
+
+ReadyTable::ReadyTable() : slots_(new Slots(256)) {}
+
+// Where the key is, or the empty place where it belongs. At most half the places are taken, so there is one.
+std::atomic<const Ready*>& ReadyTable::place(const Slots& slots, const ProblemKey& key) {
+  for (size_t i = key.hash() & slots.mask;; i = (i + 1) & slots.mask) {
+    const Ready* entry = slots.at[i].load(std::memory_order_acquire);
+    if (!entry || entry->key == key) return slots.at[i];
+  }
+}
+
+const Ready* ReadyTable::find(const ProblemKey& key) const {
+  return place(*slots_.load(std::memory_order_acquire), key).load(std::memory_order_acquire);
+}
+
+const Ready* ReadyTable::insert(std::unique_ptr<const Ready> entry) {
+  std::lock_guard lock(mutex_);
+  if (2 * (count_ + 1) > slots_.load(std::memory_order_relaxed)->mask + 1) grow();
+  auto& at = place(*slots_.load(std::memory_order_relaxed), entry->key);
+  if (!at.load(std::memory_order_relaxed)) count_++;
+  const Ready* kept = entry.release();
+  at.store(kept, std::memory_order_release);
+  return kept;
+}
+
+void ReadyTable::grow() {
+  const Slots* old = slots_.load(std::memory_order_relaxed);
+  auto* bigger = new Slots(2 * (old->mask + 1));
+  for (size_t i = 0; i <= old->mask; i++)
+    if (const Ready* entry = old->at[i].load(std::memory_order_relaxed)) place(*bigger, entry->key).store(entry, std::memory_order_relaxed);
+  slots_.store(bigger, std::memory_order_release);
+}
+
+const Ready& find_ready(const Bound& bound) {
+  thread_local const Ready* last = nullptr;
+  int32_t alignment = alignment_of(bound);
+  ProblemKey key = problem_key(bound, bound.raw.device_index, alignment);
+  const Ready* ready = last && last->key == key ? last : table().find(key);
+  if (!ready || (ready->from_disk && !ready->is_current())) ready = &make_ready(bound, key, alignment);
+  return *(last = ready);
+}
+
+}  // namespace kw

@@ -1,0 +1,49 @@
+// The memory cache of whole calls: from a problem to what launches, in a look-up.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "kw/runtime/kernel_cache.h"
+#include "kw/runtime/problem.h"
+
+namespace kw {
+
+struct Ready {  // all that a repeated call needs
+  ProblemKey key;
+  kw_choice choice{};
+  const kw_device_facts* gpu = nullptr;
+  const Kernel* kernels[KW_MAX_LAUNCHES] = {};
+  std::vector<std::shared_ptr<const SourceSet>> sources;  // by kernel
+  bool from_disk = false;                                 // some source may be edited while we run (KW_KERNEL_PATH)
+
+  bool is_current() const;
+};
+
+// Open addressing; readers take no lock (atomic pointers), writers one. Entries and old tables are never freed: a reader may hold them.
+class ReadyTable {
+ public:
+  ReadyTable();
+  const Ready* find(const ProblemKey& key) const;
+  // Takes the place of an entry with the same key.
+  const Ready* insert(std::unique_ptr<const Ready> entry);
+
+ private:
+  struct Slots {
+    explicit Slots(size_t count) : mask(count - 1), at(new std::atomic<const Ready*>[count]()) {}
+    size_t mask;
+    std::unique_ptr<std::atomic<const Ready*>[]> at;
+  };
+  static std::atomic<const Ready*>& place(const Slots& slots, const ProblemKey& key);
+  void grow();
+
+  std::atomic<const Slots*> slots_;
+  std::mutex mutex_;
+  size_t count_ = 0;
+};
+
+// The entry of a call on a CUDA device: of this thread's last call, of the table, or made now (choose, then find_kernel).
+const Ready& find_ready(const Bound& bound);
+
+}  // namespace kw

@@ -1,0 +1,139 @@
+#include "kw/runtime/source_set.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+
+#include "kw/core/error.h"
+#include "kw/core/op.h"
+
+namespace kw {
+namespace {
+
+struct State {
+  std::mutex mutex;
+  std::string root;
+  std::map<std::string, std::shared_ptr<const SourceSet>> sets;
+};
+State& state() {
+  static State* s = [] {
+    auto* fresh = new State;
+    if (const char* root = std::getenv("KW_KERNEL_PATH")) fresh->root = root;
+    return fresh;
+  }();
+  return *s;
+}
+
+int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000 + t.tv_nsec; }
+
+FileStamp stamp_of(const std::string& path) {
+  struct stat s{};
+  if (stat(path.c_str(), &s) || !S_ISREG(s.st_mode)) return {};
+  return {nanoseconds(s.st_mtim), nanoseconds(s.st_ctim), s.st_size, static_cast<int64_t>(s.st_ino)};
+}
+
+// File times move in steps of a few ms, so a file that changed just before it was read may change again without a new time. Such a
+// stamp is made invalid: the next look reads the file again.
+constexpr int64_t settled_ns = 50'000'000;
+
+std::optional<SourceFile> read_file(const std::string& root, const std::string& path) {
+  std::string full = root + "/" + path;
+  FileStamp stamp = stamp_of(full);
+  std::ifstream in(full, std::ios::binary);
+  if (stamp == FileStamp{} || !in) return std::nullopt;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (nanoseconds(now) - stamp.changed_ns < settled_ns) stamp.inode = -1;
+  std::ostringstream text;
+  text << in.rdbuf();
+  return SourceFile{path, text.str(), stamp, true};
+}
+
+std::optional<SourceFile> find_file(const std::string& root, const std::string& path) {
+  if (!root.empty())
+    if (auto file = read_file(root, path)) return file;
+  if (const kw_source* embedded = find_source(path)) return SourceFile{path, embedded->text, {}, false};
+  return std::nullopt;
+}
+
+// Names between quotes in #include lines. A line inside a comment or a dead #if counts too: one file more in the hash does no harm.
+std::vector<std::string> includes_of(std::string_view text) {
+  std::vector<std::string> out;
+  while (!text.empty()) {
+    size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    auto skip = [&] { line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size())); };
+    skip();
+    if (!line.starts_with('#')) continue;
+    line.remove_prefix(1), skip();
+    if (!line.starts_with("include")) continue;
+    line.remove_prefix(7), skip();
+    if (!line.starts_with('"')) continue;
+    line.remove_prefix(1);
+    if (size_t close = line.find('"'); close != std::string_view::npos) out.emplace_back(line.substr(0, close));
+  }
+  return out;
+}
+
+void hash(SourceSet& set) {
+  Sha256 sha;
+  for (const auto& file : set.files) sha.add(file.path).add(file.text);
+  set.digest = sha.finish();
+}
+
+std::shared_ptr<const SourceSet> read_set(const std::string& root, const std::string& path) {
+  auto set = std::make_shared<SourceSet>();
+  set->root = root;
+  std::vector<std::string> wanted{path};
+  for (size_t i = 0; i < wanted.size(); i++) {  // grows while we walk
+    auto file = find_file(root, wanted[i]);
+    if (!file && i == 0)
+      throw Error(KW_ERROR_CONTRACT,
+                  "the kernel source " + path + " is not in the library" + (root.empty() ? "" : ", nor below KW_KERNEL_PATH=" + root));
+    if (!file) continue;
+    for (auto& name : includes_of(file->text))
+      if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) wanted.push_back(std::move(name));
+    set->files.push_back(std::move(*file));
+  }
+  hash(*set);
+  return set;
+}
+
+}  // namespace
+
+bool is_current(const SourceSet& set) {
+  if (set.root.empty()) return true;
+  for (const auto& file : set.files)
+    if (stamp_of(set.root + "/" + file.path) != file.stamp) return false;
+  return true;
+}
+
+std::shared_ptr<const SourceSet> source_set(const std::string& path) {
+  std::lock_guard lock(state().mutex);
+  auto& known = state().sets[path];
+  if (known && is_current(*known)) return known;
+  return known = read_set(state().root, path);
+}
+
+SourceSet source_set_of_text(std::string path, std::string text) {
+  SourceSet set;
+  set.files.push_back({std::move(path), std::move(text), {}, false});
+  hash(set);
+  return set;
+}
+
+void set_kernel_path(const std::string& root) {
+  std::lock_guard lock(state().mutex);
+  state().root = root;
+  state().sets.clear();
+}
+
+}  // namespace kw
