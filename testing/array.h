@@ -74,8 +74,13 @@ class Array {
   }
   // The view of this array whose bytes lie at `memory`.
   kw_tensor view(void* memory, kw_device_type device) const {
-    return {static_cast<unsigned char*>(memory) + offset_ * dtype_bytes(dtype_), sizes_.data(), strides_.data(),
-            static_cast<int32_t>(sizes_.size()), dtype_, device, 0};
+    return {static_cast<unsigned char*>(memory) + offset_ * dtype_bytes(dtype_),
+            sizes_.data(),
+            strides_.data(),
+            static_cast<int32_t>(sizes_.size()),
+            dtype_,
+            device,
+            0};
   }
 
  private:

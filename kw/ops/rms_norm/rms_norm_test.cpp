@@ -97,7 +97,8 @@ void agrees_with_the_formula(const Case& c) {
 // A row has the bits that it has alone, at another address and at another stride; and so has its gradient.
 void rows_are_independent(kw::DType type, int64_t length) {
   Array many(type, {5, length}, 3, 1), dy(type, {5, length}, 2), y(type, {5, length}), dx(type, {5, length});
-  Array one(type, {1, length}), one_dy(type, {1, length}, 0, 1), one_y(type, {1, length}), one_dx(type, {1, length}), weight(type, {length});
+  Array one(type, {1, length}), one_dy(type, {1, length}, 0, 1), one_y(type, {1, length}), one_dx(type, {1, length}),
+      weight(type, {length});
   many.random(1), dy.random(2), weight.random(3);
   forward(many, &weight, y);
   backward(dy, many, nullptr, dx, nullptr);
@@ -133,7 +134,8 @@ void laws(kw::DType type, int64_t length) {
 
 void hard_values(kw::DType type, int64_t length) {
   constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  Array x(type, {6, length}), dy(type, {6, length}), y(type, {6, length}), dx(type, {6, length}), weight(type, {length}), dweight(type, {length});
+  Array x(type, {6, length}), dy(type, {6, length}), y(type, {6, length}), dx(type, {6, length}), weight(type, {length}),
+      dweight(type, {length});
   const int64_t at = length / 2;
   x.random(1), dy.random(2), weight.random(3);
   x.set(1, at, nan);
@@ -148,7 +150,7 @@ void hard_values(kw::DType type, int64_t length) {
     wrong += i == at ? !std::isnan(y.get(2, i)) : y.get(2, i) != 0;
     wrong += y.get(3, i) != 0;  // its squares overflow f32
     wrong += y.get(4, i) != 0;
-    wrong += std::fabs(y.get(5, i)) > 1e-25;  // eps rules
+    wrong += std::fabs(y.get(5, i)) > 1e-25;         // eps rules
     wrong += std::isnan(dweight.get(0, i)) != true;  // NaN and infinite rows reach every column
   }
   KW_EXPECT_EQ(wrong, 0);
@@ -177,8 +179,8 @@ void refusals() {
 }
 
 void all() {
-  const int64_t shapes[][2] = {{1, 1},    {3, 1},    {2, 2},     {5, 7},    {33, 31},  {129, 64},  {2, 127}, {9, 256},  {40, 257},
-                               {3, 1000}, {2, 1024}, {3, 2047},  {2, 4095}, {2, 4096}, {2, 4097},  {1, 5120}, {1, 8192}, {1, 8193},
+  const int64_t shapes[][2] = {{1, 1},     {3, 1},     {2, 2},     {5, 7},     {33, 31},    {129, 64},  {2, 127},  {9, 256},  {40, 257},
+                               {3, 1000},  {2, 1024},  {3, 2047},  {2, 4095},  {2, 4096},   {2, 4097},  {1, 5120}, {1, 8192}, {1, 8193},
                                {1, 14336}, {2, 16384}, {1, 16389}, {1, 32768}, {40, 33000}, {1, 70000}, {2, 70001}};
   for (kw::DType type : {KW_F32, KW_BF16}) {
     for (auto [rows, length] : shapes) {
