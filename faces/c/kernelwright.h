@@ -49,6 +49,9 @@ KW_API int kw_register_room(const kw_room* room); /* `room` and all that it poin
 KW_API int kw_load_library(const char* path);
 
 KW_API void kw_set_threads(int32_t n); /* CPU kernels; 0: as many as OpenMP in this process, else the cores */
+
+/* A folder to look in for NVRTC before the usual ones: one that holds it, or a Python site-packages folder. */
+KW_API void kw_add_library_dir(const char* dir);
 #ifdef __cplusplus
 }
 #endif

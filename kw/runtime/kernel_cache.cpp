@@ -61,8 +61,12 @@ std::unique_ptr<Kernel> load(const Driver& cuda, const Nvrtc& compiler, const Co
                        compiler.major > cuda.version / 1000 ? ": use an NVRTC of the driver's version, or a newer driver" : ""));
   check(cuda, cuda.cuLibraryGetKernel(&kernel->handle, kernel->library, code.name.c_str()), "finding a kernel in its code");
   size_t offset = 0, size = 0;
-  if (cuda.cuKernelGetParamInfo && cuda.cuKernelGetParamInfo(kernel->handle, 0, &offset, &size) == CUDA_SUCCESS)
-    kernel->params_bytes = static_cast<int64_t>(size);
+  CUresult told = CUDA_ERROR_NOT_SUPPORTED;
+  if (cuda.cuKernelGetParamInfo)
+    told = cuda.cuKernelGetParamInfo(kernel->handle, 0, &offset, &size);
+  else if (cuda.cuFuncGetParamInfo)
+    told = cuda.cuFuncGetParamInfo(reinterpret_cast<CUfunction>(kernel->handle), 0, &offset, &size);
+  if (told == CUDA_SUCCESS) kernel->params_bytes = static_cast<int64_t>(size);
   return kernel;
 }
 

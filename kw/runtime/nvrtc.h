@@ -9,11 +9,12 @@
 
 namespace kw {
 
-#define KW_NVRTC_FUNCTIONS(F)                                                                                                 \
-  F(nvrtcVersion)                                                                                                             \
-  F(nvrtcGetErrorString) F(nvrtcGetNumSupportedArchs) F(nvrtcGetSupportedArchs) F(nvrtcCreateProgram) F(nvrtcDestroyProgram)  \
-      F(nvrtcAddNameExpression) F(nvrtcCompileProgram) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog) F(nvrtcGetLoweredName) \
-          F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) F(nvrtcGetPTXSize) F(nvrtcGetPTX)
+#define KW_NVRTC_FUNCTIONS(F)                                                                                                             \
+  F(nvrtcVersion)                                                                                                                         \
+  F(nvrtcGetErrorString)                                                                                                                  \
+  F(nvrtcGetNumSupportedArchs) F(nvrtcGetSupportedArchs) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcAddNameExpression)           \
+      F(nvrtcCompileProgram) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog) F(nvrtcGetLoweredName) F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) \
+          F(nvrtcGetPTXSize) F(nvrtcGetPTX)
 
 struct Nvrtc {
 #define KW_MEMBER(name) decltype(&::name) name = nullptr;
