@@ -1,0 +1,30 @@
+// Shadow cells: who wrote and read these bytes last, and whether they hold a value. The race and initialisation checks.
+#pragma once
+#include "emulator/engine/clocks.h"
+
+namespace kwemu {
+Cell* map_cells(size_t count);
+void unmap_cells(Region*);
+void refine(Region*, u32 shift);  // smaller cells, same content
+
+// The cells of [address, address + bytes); their number in `count`.
+inline Cell* cells_of(Region* r, u64 address, u64 bytes, u64& count) {
+  u64 offset = address - r->lo;
+  if ((offset | bytes) & ((1u << r->shift) - 1)) [[unlikely]]
+    refine(r, (offset | bytes) & 1 ? 0 : 1);
+  count = bytes >> r->shift;
+  return r->cells + (offset >> r->shift);
+}
+inline bool is_init(const Region* r, const Cell* c) {
+  return r->shared ? gang_of(c->write) == engine.gang : r->all_init || (c->flags & kInit);
+}
+// Of the running thread. `relaxed`: an atomic or volatile access, which may meet atomics in any order.
+void check_read(Region*, u64 address, u64 bytes, void* pc, bool relaxed);
+void check_write(Region*, u64 address, u64 bytes, void* pc, bool atomic, u32 flags = kInit);
+// Several threads of a block may store the same value to one place; whether it is the same is seen after the store.
+void check_same_value_now();
+inline void check_same_value() {
+  if (current->same_bytes) [[unlikely]]
+    check_same_value_now();
+}
+}  // namespace kwemu
