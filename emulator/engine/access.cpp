@@ -80,21 +80,29 @@ Region* variable_region(u64 address) {
   return nullptr;
 }
 
+inline __attribute__((always_inline)) Region* find_shared(u64 address, u64 bytes) {  // null: out of bounds
+  u64 offset = address - engine.shared;
+  if (offset >= engine.dynamic_offset && offset < engine.dynamic_offset + kMaxDynamicShared)
+    return offset + bytes <= engine.dynamic_offset + engine.launch.shared_bytes ? &engine.in_place->shared : nullptr;
+  if (offset >= engine.shared_bytes) return nullptr;
+  u16 s = engine.module->shared_map[offset >> 4];
+  if (s == 0xffff) return nullptr;
+  const Symbol& symbol = engine.module->shared_symbols[s];
+  return offset >= symbol.lo && offset + bytes <= symbol.hi ? &engine.in_place->shared : nullptr;
+}
+inline __attribute__((always_inline)) Region* find_global(u64 address, u64 bytes) {
+  Region* r = engine.pages[(address - engine.device) / kRedZone];
+  return r && !r->freed && address >= r->lo && address + bytes <= r->hi ? r : nullptr;
+}
+
 Region* shared_region(u64 address, u64 bytes, void* pc, int kind) {
+  if (Region* found = find_shared(address, bytes)) return found;
   u64 offset = address - engine.shared;
   Region* r = &engine.in_place->shared;
   if (offset >= engine.dynamic_offset && offset < engine.dynamic_offset + kMaxDynamicShared) {
-    if (offset + bytes <= engine.dynamic_offset + engine.launch.shared_bytes) [[likely]]
-      return r;
     report("shared-oob", pc, "%s of %llu bytes at byte %llu of dynamic shared memory, of which the launch gave %u", verb(kind), (ull)bytes,
            (ull)(offset - engine.dynamic_offset), engine.launch.shared_bytes);
   } else {
-    if (offset < engine.shared_bytes) {
-      u16 s = engine.module->shared_map[offset >> 4];
-      auto& symbols = engine.module->shared_symbols;
-      if (s != 0xffff && offset >= symbols[s].lo && offset + bytes <= symbols[s].hi) [[likely]]
-        return r;
-    }
     report("shared-oob", pc, "%s of %llu bytes just outside %s", verb(kind), (ull)bytes, name_of_address(r, address).c_str());
   }
   stop_launch();
@@ -102,8 +110,7 @@ Region* shared_region(u64 address, u64 bytes, void* pc, int kind) {
 
 Region* global_region(u64 address, u64 bytes, void* pc, int kind) {
   Region* r = address - engine.device < kDeviceBytes ? engine.pages[(address - engine.device) / kRedZone] : nullptr;
-  if (r && !r->freed && address >= r->lo && address + bytes <= r->hi) [[likely]]
-    return r;
+  if (r && !r->freed && address >= r->lo && address + bytes <= r->hi) return r;
   if (!r)
     report("global-oob", pc, "%s of %llu bytes at %p, outside every allocation", verb(kind), (ull)bytes, (void*)address);
   else
@@ -122,10 +129,14 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
   Region* r;
   bool shared = false;
   if (address - engine.device < kDeviceBytes) {
-    r = global_region(address, bytes, pc, kind);
+    r = find_global(address, bytes);
+    if (!r) [[unlikely]]
+      global_region(address, bytes, pc, kind);
   } else if (address - engine.shared < engine.shared_bytes) {
     shared = true;
-    r = shared_region(address, bytes, pc, kind);
+    r = find_shared(address, bytes);
+    if (!r) [[unlikely]]
+      shared_region(address, bytes, pc, kind);
   } else if (engine.peers && address - engine.peers < engine.peer_stride * engine.block_count) {
     shared = true;
     r = peer_region(address, pc);
@@ -141,6 +152,7 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
   }
   bool read = kind == kRead || kind == kVolatileRead;
   if (engine.options.detect) {
+    if (kind == kRead ? plain_read(r, address, bytes) : kind == kWrite && plain_write(r, address, bytes, pc)) return;
     if (read)
       check_read(r, address, bytes, pc, kind == kVolatileRead && !shared);
     else

@@ -167,6 +167,12 @@ KWEMU_EXPORT void kwemu_grid_barrier() {
   wait_for_cluster(KWEMU_PC);
 }
 
+static void copy_value(void* to, const void* from, unsigned bytes) {
+  if (bytes == 16)
+    memcpy(to, from, 16);  // a shuffle, in line
+  else if (bytes)
+    memcpy(to, from, bytes);
+}
 KWEMU_EXPORT void kwemu_warp_op(int op, unsigned mask, void* value, unsigned bytes, unsigned source) {
   Thread* t = current;
   Block* b = t->block;
@@ -179,7 +185,7 @@ KWEMU_EXPORT void kwemu_warp_op(int op, unsigned mask, void* value, unsigned byt
   t->warp_op = op;
   t->source_lane = source;
   t->pc = KWEMU_PC;
-  if (bytes) memcpy(t->value, value, bytes);
+  copy_value(t->value, value, bytes);
   Collective *mine = nullptr, *empty = nullptr;
   for (auto& c : w.open) {
     if (!c.arrived) {
@@ -209,7 +215,7 @@ KWEMU_EXPORT void kwemu_warp_op(int op, unsigned mask, void* value, unsigned byt
   } else {
     to_scheduler();
   }
-  if (bytes) memcpy(value, t->value, bytes);
+  copy_value(value, t->value, bytes);
 }
 
 KWEMU_EXPORT unsigned kwemu_active_mask() {

@@ -222,7 +222,7 @@ Built compile(const Job& job) {
   command.insert(command.end(), std::begin(kStrictFlags), std::end(kStrictFlags));
   for (const char* define : {"-DKW_EMULATED=1", "-D__CUDACC__=1", "-D__CUDACC_RTC__=1", "-D__NVCC__=1"}) command.push_back(define);
   command.push_back("-D__CUDA_ARCH__=" + std::to_string(job.arch * 10));
-  command.push_back("-fdebug-prefix-map=" + at + "/src/=");  // places are told by include names
+  command.push_back("-fdebug-prefix-map=" + at + "/src=.");  // places are told by include names
   command.push_back("-I.");
   for (auto& d : job.include_dirs) command.push_back("-I" + d);
   for (auto& d : job.defines) command.push_back("-D" + d);
