@@ -20,9 +20,9 @@ std::string text(double v) { return std::isnan(v) ? "nan" : format("%.9g", v); }
 
 }  // namespace
 
-Grade grade(const std::string& name, const Tensor& got, const std::vector<double>& want, const std::vector<double>& moves, double terms,
-            DType accumulator, bool random) {
+Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random) {
   Grade g;
+  const std::vector<double>&want = truth.want[index], &moves = truth.moves[index], &wavers = truth.wavers[index];
   const std::vector<double> value = got.numbers();
   const DType type = got.dtype;
   g.elements = static_cast<int64_t>(value.size());
@@ -41,9 +41,8 @@ Grade grade(const std::string& name, const Tensor& got, const std::vector<double
       if (value[i] != want[i]) fail(i, "");
     return g;
   }
-  double growth = 4 * std::sqrt(terms);
-  if (accumulator == KW_F64) growth += terms / 4;
-  const double unit = unit_roundoff(accumulator), least = smallest(accumulator), limit = overflow_from(type);
+  const double growth = 4 * std::sqrt(truth.terms) + (accumulator == KW_F64 ? truth.terms / 4 : 0);
+  const double unit = unit_roundoff(accumulator), least = growth * truth.amplify * smallest(accumulator), limit = overflow_from(type);
   double sum = 0, squares = 0, slack = 0;
   int64_t counted = 0, wrong = 0;
   for (size_t i = 0; i < value.size(); i++) {
@@ -56,7 +55,7 @@ Grade grade(const std::string& name, const Tensor& got, const std::vector<double
       if (v != w) fail(i, ""), wrong++;
       continue;
     }
-    const double a = growth * (unit * moves[i] + least);
+    const double a = unit * (growth * moves[i] + 4 * wavers[i]) + least;
     if (std::isinf(v)) {
       const bool right_side = (v > 0) == (w > 0);
       if (!right_side || std::fabs(w) + a < limit) fail(i, ", which does not overflow"), wrong++;

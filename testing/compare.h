@@ -2,12 +2,16 @@
 //
 // A result `got` of type R, computed with an accumulator of unit roundoff u (f32's, or f64's where R and an input are f64), is right when
 //
-//     |got - want| <= half a spacing of R at (|want| + a)  +  a,          a = growth * (u * moves + smallest number of the accumulator)
+//     |got - want| <= half a spacing of R at (|want| + a)  +  a,     a = 4 u (sqrt(n) moves + wavers) + 4 sqrt(n) amplify * smallest
 //
-// The first term is the one rounding to R that an op may do ("rounded once"). In the second, `moves` is the problem's condition (truth.h):
-// an algorithm as good as the accumulator allows gives the exact result of inputs that are wrong in their last place. growth = 4 sqrt(n) for
-// results summed from n numbers: four roundings a step, errors of a long sum adding up like a random walk. Sums of equal numbers err
-// systematically: n/4 in one chain, but kernels use 64 chains and more. For f64 the reference is no better than the kernel, so n/4 is added.
+// The first term is the one rounding to R that an op may do ("rounded once"); a is what the accumulator may lose on the way (truth.h):
+//   moves     the problem's condition: an algorithm as good as the accumulator allows gives the exact result of inputs that are wrong in
+//             their last place. sqrt(n) for results summed from n numbers: errors of a long sum add up like a random walk. (Equal numbers
+//             err systematically, n/4 in one chain; but kernels use 64 chains and more.)
+//   wavers    what the reference's own formula loses in double, scaled to u: cancellation between its terms
+//   smallest  of the accumulator: intermediates may underflow gradually, and products of the inputs (amplify) enlarge that
+//   4         roundings a step, and room for another order of operations than the reference's
+// For f64 the reference is no better than the kernel, so n/4 is added to 4 sqrt(n).
 //
 // Five verdicts, the first that fails is named:
 //   pattern  NaN and +-infinity exactly where the truth, rounded to R, has them
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include "testing/tensor.h"
+#include "testing/truth.h"
 
 namespace kw::test {
 
@@ -34,8 +39,7 @@ struct Grade {
   int64_t elements = 0;
 };
 
-// `accumulator` has the u above, `terms` is n; `random` asks for spread and bias.
-Grade grade(const std::string& name, const Tensor& got, const std::vector<double>& want, const std::vector<double>& moves, double terms,
-            DType accumulator, bool random);
+// Grades result `index` of `truth`; `accumulator` has the u above, `random` asks for spread and bias.
+Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random);
 
 }  // namespace kw::test

@@ -1,5 +1,6 @@
 // The checker checked: right ops pass every layer, and each planted fault is found by the layer that is there for it.
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -270,7 +271,8 @@ void grades() {
   auto judge = [](DType type, double got, double want) {
     test::Tensor t(type, {1});
     t.set(0, got);
-    return test::grade("y", t, {want}, {std::isfinite(want) ? std::fabs(want) : 0}, 1, type == KW_F64 ? KW_F64 : KW_F32, false).ok;
+    const test::Truth truth{{{want}}, {{std::isfinite(want) ? std::fabs(want) : 0}}, {{0}}};
+    return test::grade("y", t, truth, 0, type == KW_F64 ? KW_F64 : KW_F32, false).ok;
   };
   KW_EXPECT(judge(KW_F32, 1, 1));
   KW_EXPECT(judge(KW_BF16, 1, 1.0039));        // half a spacing is 0.00390625
@@ -286,20 +288,39 @@ void grades() {
   // A rounding that goes one way, within the bound of every element, is seen in the mean.
   test::Random random(3);
   test::Tensor up(KW_F32, {4000});
-  std::vector<double> want(4000), moves(4000);
+  test::Truth truth;
+  truth.want = truth.moves = truth.wavers = {std::vector<double>(4000)};
+  std::vector<double>& want = truth.want[0];
   for (int64_t i = 0; i < 4000; i++) {
     const double v = 1 + random.uniform();
-    want[static_cast<size_t>(i)] = v, moves[static_cast<size_t>(i)] = 0;
+    want[static_cast<size_t>(i)] = v;
     const auto f = static_cast<float>(v);
     up.set(i, v - 0.45 * 0x1p-23 > f ? f : f);
   }
-  KW_EXPECT(test::grade("y", up, want, moves, 1, KW_F32, true).ok);
+  KW_EXPECT(test::grade("y", up, truth, 0, KW_F32, true).ok);
   for (size_t i = 0; i < 4000; i++) want[i] = up.at(static_cast<int64_t>(i)) + 0.2 * 0x1p-23;
-  test::Grade g = test::grade("y", up, want, moves, 1, KW_F32, true);
+  test::Grade g = test::grade("y", up, truth, 0, KW_F32, true);
   KW_EXPECT(!g.ok && g.sentence.find("off to one side") != std::string::npos);
   for (size_t i = 0; i < 4000; i++) want[i] = up.at(static_cast<int64_t>(i)) + (i % 2 ? 0.49 : -0.49) * 0x1p-23;
-  g = test::grade("y", up, want, moves, 1, KW_F32, true);
+  g = test::grade("y", up, truth, 0, KW_F32, true);
   KW_EXPECT(!g.ok && g.sentence.find("root mean square") != std::string::npos);
+}
+
+// The reference's own cancellation is seen, and the caller's rounding mode is left alone.
+void truths() {
+  const Op& op = get_op("test_norm");
+  for (double mean : {0.0, 1000.0}) {
+    test::Case c;
+    c.arguments = test::parse_arguments(op, {"x=f32[1,64]"});
+    std::vector<test::Tensor> inputs = test::make_inputs(op, c);
+    for (int64_t i = 0; i < 64; i++) inputs[0].set(i, inputs[0].at(i) + mean);
+    test::Reference reference(op, c.arguments, inputs);
+    double most = 0;
+    for (double w : reference.truth().wavers[0]) most = std::max(most, w);
+    KW_EXPECT(mean == 0 ? most > 0.1 && most < 100 : most > 100 && most < 1e5);
+    KW_EXPECT_EQ(reference.truth().terms, 64.0);
+  }
+  KW_EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
 void guards() {
@@ -320,6 +341,7 @@ int main() {
   numbers();
   grades();
   guards();
+  truths();
   planted_faults();
   return test::finish();
 }
