@@ -9,17 +9,19 @@
 //             their last place. sqrt(n) for results summed from n numbers: errors of a long sum add up like a random walk. (Equal numbers
 //             err systematically, n/4 in one chain; but kernels use 64 chains and more.)
 //   wavers    what the reference's own formula loses in double, scaled to u: cancellation between its terms
-//   smallest  of the accumulator: intermediates may underflow gradually, and products of the inputs (amplify) enlarge that
+//   smallest  of the accumulator: intermediates may underflow gradually, and factors (inputs, 1/eps: amplify) enlarge that
 //   4         roundings a step, and room for another order of operations than the reference's
 // For f64 the reference is no better than the kernel, so n/4 is added to 4 sqrt(n).
 //
 // Five verdicts, the first that fails is named:
 //   pattern  NaN and +-infinity exactly where the truth, rounded to R, has them
 //   size     the bound above
-//   spread   root mean square of the error, in spacings, <= 1.5 x that of perfect rounding (0.289) + mean of a
-//   bias     mean error, in spacings, <= 5 standard errors of perfect rounding + mean of a
+//   spread   root mean square of error / (half a spacing + t) <= 1, where t = 4 u (moves + wavers): luck in the mean does not grow with
+//            the square root of n; perfect rounding gives 0.58
+//   bias     among the elements where t is below a sixteenth of a spacing: mean of error less that of perfect rounding, in spacings,
+//            <= 5 standard errors (a row counts as one observation) + mean of t
 //   exact    integers and bool are equal
-// Spread and bias are asked of results of 1000 elements and more, where the inputs are random.
+// Spread and bias are asked where the inputs are random and 1000 elements and more are there to judge.
 #pragma once
 #include <string>
 #include <vector>
@@ -35,7 +37,7 @@ struct Grade {
   bool maybe_blind = false;  // the fault is of size, so that further probes may clear it
   double worst = 0;         // largest error, in bounds: 1 is the limit
   double spacings = 0;      // largest error, in spacings of the result type
-  double spread = 0, bias = 0;
+  double spread = 0, bias = 0;  // as above
   int64_t elements = 0;
 };
 

@@ -50,6 +50,9 @@ Reference::Reference(const Op& op, const Arguments& arguments, const std::vector
       if (std::isfinite(v)) most = std::max(most, std::fabs(v));
     truth_.amplify *= most;
   }
+  for (size_t i = 0; i < attributes_.size(); i++)  // eps: 1 / sqrt(eps)
+    if (const double v = std::fabs(attributes_[i].f); op.contract.attributes[i].type == Attribute::Type::floating && v > 0 && std::isfinite(v))
+      truth_.amplify *= std::max(v, 1 / v);
   truth_.want = evaluate(none, 0, FE_TONEAREST);
   truth_.moves = truth_.wavers = truth_.want;
   for (std::vector<double>& w : truth_.wavers) std::fill(w.begin(), w.end(), 0.0);

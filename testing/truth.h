@@ -15,7 +15,7 @@ struct Truth {
   // multiplications rounded to nearest, up and down: up + down - 2 nearest is the sum of rounding errors without their common drift.
   std::vector<std::vector<double>> wavers;
   double terms = 1;      // how many numbers one result is summed from, at most
-  double amplify = 1;    // how much products of the inputs can enlarge what an intermediate loses by underflow
+  double amplify = 1;    // how much inputs and attributes, multiplied, can enlarge what an intermediate loses by underflow
 };
 
 class Reference {

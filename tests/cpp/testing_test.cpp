@@ -285,25 +285,27 @@ void grades() {
   KW_EXPECT(!judge(KW_F32, 0, 1e-30) && judge(KW_F32, 0, 1e-46));
   KW_EXPECT(judge(KW_F64, 1, 1) && !judge(KW_F64, 1 + 1e-14, 1));
 
-  // A rounding that goes one way, within the bound of every element, is seen in the mean.
+  // Errors that each element may have, but not all of them, and not all to the same side.
   test::Random random(3);
-  test::Tensor up(KW_F32, {4000});
-  test::Truth truth;
-  truth.want = truth.moves = truth.wavers = {std::vector<double>(4000)};
-  std::vector<double>& want = truth.want[0];
-  for (int64_t i = 0; i < 4000; i++) {
-    const double v = 1 + random.uniform();
-    want[static_cast<size_t>(i)] = v;
-    const auto f = static_cast<float>(v);
-    up.set(i, v - 0.45 * 0x1p-23 > f ? f : f);
-  }
-  KW_EXPECT(test::grade("y", up, truth, 0, KW_F32, true).ok);
-  for (size_t i = 0; i < 4000; i++) want[i] = up.at(static_cast<int64_t>(i)) + 0.2 * 0x1p-23;
-  test::Grade g = test::grade("y", up, truth, 0, KW_F32, true);
-  KW_EXPECT(!g.ok && g.sentence.find("off to one side") != std::string::npos);
-  for (size_t i = 0; i < 4000; i++) want[i] = up.at(static_cast<int64_t>(i)) + (i % 2 ? 0.49 : -0.49) * 0x1p-23;
-  g = test::grade("y", up, truth, 0, KW_F32, true);
-  KW_EXPECT(!g.ok && g.sentence.find("root mean square") != std::string::npos);
+  auto judged = [&](DType type, int64_t n, double moves, auto&& steps) {  // errors in spacings, before rounding
+    test::Truth truth;
+    truth.terms = 16;
+    truth.want = truth.wavers = {std::vector<double>(static_cast<size_t>(n))};
+    truth.moves = {std::vector<double>(static_cast<size_t>(n), moves)};
+    test::Tensor got(type, {n});
+    for (int64_t i = 0; i < n; i++) {
+      const double v = truth.want[0][static_cast<size_t>(i)] = 1 + random.uniform();
+      got.set(i, v + steps(i) * test::spacing(type, v));
+    }
+    const test::Grade g = test::grade("y", got, truth, 0, KW_F32, true);
+    return g.ok ? "" : g.sentence;
+  };
+  KW_EXPECT_EQ(judged(KW_F32, 4000, 1, [](int64_t) { return 0; }), "");
+  KW_EXPECT_EQ(judged(KW_F32, 4000, 1, [](int64_t i) { return i % 2 ? 2 : -2; }), "");
+  KW_EXPECT(judged(KW_F32, 4000, 1, [](int64_t i) { return i % 2 ? 4 : -4; }).find("root mean square") != std::string::npos);
+  KW_EXPECT(judged(KW_F32, 4000, 1, [](int64_t i) { return i == 77 ? 12.0 : 0; }).find("[77]") != std::string::npos);
+  KW_EXPECT_EQ(judged(KW_BF16, 1000000, 20, [](int64_t i) { return i % 2 ? 0.002 : -0.002; }), "");
+  KW_EXPECT(judged(KW_BF16, 1000000, 20, [](int64_t) { return 0.002; }).find("off to one side") != std::string::npos);
 }
 
 // The reference's own cancellation is seen, and the caller's rounding mode is left alone.
