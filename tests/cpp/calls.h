@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kw/core/bind.h"
+#include "kw/core/error.h"
 
 namespace kw::test {
 
@@ -35,6 +36,57 @@ class Tensors {
  private:
   std::deque<std::vector<int64_t>> kept_;
   int64_t next_ = int64_t{1} << 32;
+};
+
+// One call with one tensor per input (an absent one has no dtype: rank -1).
+struct Case {
+  explicit Case(const char* contract)
+      : op(op_of(contract)), inputs(op->contract.inputs.size()), attributes(op->contract.attributes.size()) {
+    for (size_t i = 0; i < attributes.size(); i++) {
+      const Attribute& a = op->contract.attributes[i];
+      if (a.type == Attribute::Type::floating) {
+        attributes[i].f = a.has_default ? a.number : 1;
+      } else if (a.type == Attribute::Type::string) {
+        attributes[i].s = a.text.c_str();
+      } else {
+        attributes[i].i = static_cast<int64_t>(a.has_default ? a.number : 1);
+      }
+    }
+  }
+  Case& in(size_t i, DType dtype, std::vector<int64_t> sizes) { return in(i, tensors.make(dtype, std::move(sizes))); }
+  Case& in(size_t i, DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides) {
+    return in(i, tensors.make(dtype, std::move(sizes), std::move(strides)));
+  }
+  Case& in(size_t i, kw_tensor t) { return list(i, {t}); }
+  Case& list(size_t i, std::vector<kw_tensor> items) {
+    lists.push_back(std::move(items));
+    inputs[i] = {lists.back().data(), static_cast<int32_t>(lists.back().size())};
+    return *this;
+  }
+  Bound& bind() {
+    bind_inputs(*op, inputs.data(), attributes.data(), bound);
+    return bound;
+  }
+  // Results as bind sized them; absent ones stay absent.
+  void make_results() {
+    results.assign(op->contract.results.size(), {});
+    for (size_t r = 0; r < results.size(); r++) {
+      const TensorSpec& s = bound.results[r];
+      if (s.present) set(r, tensors.make(s.dtype, {s.sizes, s.sizes + s.rank}));
+    }
+  }
+  void set(size_t r, kw_tensor t) {
+    lists.push_back({t});
+    results[r] = {lists.back().data(), 1};
+  }
+  void bind_all() { bind_results(results.data(), bind()); }
+
+  std::unique_ptr<Op> op;
+  Tensors tensors;
+  std::vector<kw_argument> inputs, results;
+  std::vector<kw_attribute> attributes;
+  std::deque<std::vector<kw_tensor>> lists;
+  Bound bound;
 };
 
 }  // namespace kw::test
