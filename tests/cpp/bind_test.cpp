@@ -150,6 +150,8 @@ void test_devices() {
   KW_EXPECT_EQ(c.bound.raw.device_type, KW_CUDA);
   KW_EXPECT_EQ(c.bound.raw.device_index, 1);
   c.make_results();
+  c.bind_all();
+  c.set(0, c.tensors.make(KW_F32, {2, 4}));
   KW_EXPECT_THROWS(c.bind_all(), "rms_norm: y is on cpu, but the op is on cuda:1");
   x.device_type = 10;
   KW_EXPECT_THROWS(c.in(0, x).bind(), "rms_norm: x is on device type 10, but only cpu (1) and cuda (2) are supported");

@@ -16,7 +16,7 @@ namespace {
 void scale(const Call& c) {
   if (c.attr("factor") == 13) throw std::runtime_error("thirteen");
   if (c.attr("factor") == 14) throw 14;
-  if (c.attr("factor") == 15) throw Error(KW_ERROR_UNSUPPORTED, "scale: fifteen is not supported");
+  if (c.attr("factor") == 15) throw Error(KW_ERROR_UNSUPPORTED, "face_scale: fifteen is not supported");
   const auto* x = static_cast<const float*>(c.data("x"));
   auto* y = static_cast<float*>(c.data("y"));
   for (int64_t i = 0; i < c.dim("N"); i++) y[i] = x[i] * static_cast<float>(c.attr("factor"));
@@ -69,7 +69,7 @@ void test_errors() {
   std::thread([] { KW_EXPECT_EQ(std::string(kw_last_error()), ""); }).join();  // of this thread
   s.factor.f = 15;
   KW_EXPECT_EQ(s.run(), KW_ERROR_UNSUPPORTED);
-  KW_EXPECT_EQ(std::string(kw_last_error()), "scale: fifteen is not supported");
+  KW_EXPECT_EQ(std::string(kw_last_error()), "face_scale: fifteen is not supported");
   s.factor.f = 13;
   KW_EXPECT_EQ(s.run(), KW_ERROR_INTERNAL);
   KW_EXPECT(std::string(kw_last_error()).find("thirteen") != std::string::npos);

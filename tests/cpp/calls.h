@@ -72,7 +72,10 @@ struct Case {
     results.assign(op->contract.results.size(), {});
     for (size_t r = 0; r < results.size(); r++) {
       const TensorSpec& s = bound.results[r];
-      if (s.present) set(r, tensors.make(s.dtype, {s.sizes, s.sizes + s.rank}));
+      if (!s.present) continue;
+      kw_tensor t = tensors.make(s.dtype, {s.sizes, s.sizes + s.rank});
+      t.device_type = bound.raw.device_type, t.device_index = bound.raw.device_index;
+      set(r, t);
     }
   }
   void set(size_t r, kw_tensor t) {
