@@ -1,0 +1,60 @@
+"""Kernelwright's ops in PyTorch.
+
+Every op of the library that is not the gradient of another one is a function here: `kernelwright.torch.<op>(tensors..., attributes...)`;
+help() on it shows its contract. All ops are torch ops too, `torch.ops.kernelwright.<op>`, with fake kernels, gradients and batching rules.
+Rooms may bring module classes (torch.nn.Module), which are here as well.
+
+Works in eager mode, under torch.compile (fullgraph, dynamic), torch.export, CUDA graphs, autocast, torch.func transforms. A second
+derivative and forward-mode differentiation do not exist and are refused by a sentence."""
+
+import importlib
+from pathlib import Path
+
+import torch as _torch
+
+from .._library import library as _library
+from . import _autograd, _eager, _fake, _functions, _vmap
+
+_registrations = _torch.library.Library("kernelwright", "FRAGMENT")  # dropping it would undo what it registered
+_known: dict[str, _eager.Eager] = {}
+__all__: list[str] = []
+
+
+def _attach() -> None:
+    """Makes every op of the library known to torch; again after ops were added."""
+    _library.attach_torch()
+    new = [op for op in _library.ops() if op.name not in _known]
+    for op in new:
+        _known[op.name] = _eager.Eager(op, _library.op)
+    for op in new:
+        e = _known[op.name]
+        _torch.library.register_fake(e.public._name, _fake.make_fake(op, op.outputs), lib=_registrations)
+        _torch.library.register_fake(e.private._name, _fake.make_fake(op, op.kept), lib=_registrations)
+        _autograd.register(op, e.formula, e.public, e.private, _registrations)
+        for target, results in ((e.public, op.outputs), (e.private, op.kept)):
+            _torch.library.register_vmap(target._name, _vmap.make_vmap(op, results, target), lib=_registrations)
+    for op in new:
+        e = _known[op.name]
+        e.finish(_known.__getitem__)
+        if op.backward_of is None:
+            globals()[op.name] = _functions.make_function(op, e.entry, e.traced, _torch.compiler.is_compiling)
+            __all__.append(op.name)
+
+
+def _load_rooms() -> None:
+    """Module classes: every rooms/<name>_torch.py, whose __all__ says what it offers."""
+    for file in sorted((Path(__file__).parent.parent / "rooms").glob("*_torch.py")):
+        module = importlib.import_module(f"kernelwright.rooms.{file.stem}")
+        for name in module.__all__:
+            globals()[name] = getattr(module, name)
+            __all__.append(name)
+
+
+def fast_path() -> str:
+    """"on", or why eager calls take torch's dispatcher (slower, same results)."""
+    return _eager.status
+
+
+_attach()
+_library.on_new_ops(_attach)
+_load_rooms()

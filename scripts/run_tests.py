@@ -1,0 +1,133 @@
+"""Runs every part of `make test`, prints one line for each, and ends with the sums: `N passed, N failed`.
+
+A part's own output is shown when something in it failed, and always lies in <build>/test-logs/. Skipped tests are counted apart.
+"""
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PART_LIMIT = 900  # seconds; a part that hangs fails, it does not hold up the rest
+
+
+class Runner:
+    def __init__(self, build: Path, jobs: int, full: bool):
+        self.build, self.jobs = build, jobs
+        self.logs = build / "test-logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.passed = self.failed = self.skipped = 0
+        self.environment = dict(os.environ, KW_BUILD=str(build), PYTHONPATH=str(build / "python"), PYTHONDONTWRITEBYTECODE="1")
+        if full:
+            self.environment["KW_FULL"] = "1"
+
+    def part(self, name: str, *commands: list, junit: bool = False) -> bool:
+        """Runs the commands in turn. With `junit` the last one counts its own tests, else each command is one test."""
+        print(f"{name:<28}", end="", flush=True)
+        start, log, report = time.monotonic(), self.logs / f"{name.replace('/', '-')}.log", self.logs / f"{name.replace('/', '-')}.xml"
+        report.unlink(missing_ok=True)
+        passed = failed = skipped = 0
+        with open(log, "w", errors="replace") as out:
+            for position, words in enumerate(commands, 1):
+                last = position == len(commands)
+                command = [str(word).replace("{junit}", str(report)) for word in words]
+                out.write(f"$ {' '.join(command)}\n")
+                out.flush()
+                try:
+                    ok = subprocess.run(command, cwd=ROOT, env=self.environment, stdout=out, stderr=subprocess.STDOUT,
+                                        timeout=PART_LIMIT).returncode == 0
+                except subprocess.TimeoutExpired:
+                    ok = False
+                    out.write(f"stopped after {PART_LIMIT} s\n")
+                except OSError as error:
+                    ok = False
+                    out.write(f"{error}\n")
+                if junit and last:
+                    passed, failed, skipped = count(report)
+                    failed += not ok and not failed  # ended badly with no failing test: a crash, or nothing was collected
+                elif not junit or not ok:
+                    passed, failed = passed + ok, failed + (not ok)
+                if not ok:
+                    break
+        note = f", {skipped} skipped" if skipped else ""
+        print(f"{passed:5} passed  {failed:3} failed  {time.monotonic() - start:7.1f} s{note}", flush=True)
+        if failed:
+            for line in log.read_text(errors="replace").splitlines()[-300:]:
+                print("    " + line)
+        self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
+        return not failed
+
+    def ctest(self, build: Path) -> list:
+        return ["ctest", "--test-dir", build, "-j", self.jobs, "--timeout", 120, "--output-on-failure", "--no-tests=error",
+                "--output-junit", "{junit}"]
+
+    def pytest(self, folder: Path, *more: str) -> list:
+        return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", "{junit}", folder, *more]
+
+    def finish(self) -> int:
+        if self.skipped:
+            print(f"({self.skipped} skipped)")
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed or not self.passed else 0
+
+
+def count(report: Path) -> tuple[int, int, int]:
+    """Passed, failed and skipped tests of a JUnit file, whoever wrote it."""
+    if not report.exists():
+        return 0, 0, 0
+    passed = failed = skipped = 0
+    for case in xml.parse(report).iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+            failed += 1
+        elif case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
+            skipped += 1
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
+def test(run: Runner) -> None:
+    run.part("C++", run.ctest(run.build), junit=True)
+    for folder in sorted({file.parent for file in (ROOT / "tests").glob("**/test_*.py")}):
+        run.part(f"tests/{folder.relative_to(ROOT / 'tests')}", run.pytest(folder), junit=True)
+    # The sanitizers watch the host code: contract, binding, C face, caches, CPU kernels. Kernels have the emulator for that, and its own
+    # instrumentation does not go together with theirs.
+    asan = run.build.parent / f"{run.build.name}-asan"
+    configure = ["cmake", "-S", ROOT, "-B", asan, "-G", "Ninja", "--log-level=WARNING", "-DKW_SANITIZE=address,undefined"]
+    run.part("C++, sanitizers", configure, ["cmake", "--build", asan, "-j", run.jobs, "--target", "sanitizer_tests"], run.ctest(asan),
+             junit=True)
+    run.part("lint", [sys.executable, "scripts/lint.py", "--build", run.build, "--jobs", run.jobs, "--only", "format"],
+             [sys.executable, "scripts/lint.py", "--build", run.build, "--jobs", run.jobs, "--only", "tidy"],
+             [sys.executable, "scripts/lint.py", "--only", "python"])
+
+
+def gpu_test(run: Runner) -> None:
+    """Needs a GPU, a build folder and this Python with torch; no network, no set-up."""
+    kw = run.build / "kw"
+    run.part("doctor", [kw, "doctor"])
+    run.part("check on the GPU", [kw, "check", "--device", "cuda"])
+    run.part("device words on the GPU", [run.build / "device_words_test", "--device", "cuda"])
+    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    for tool in ("memcheck", "racecheck"):
+        run.part(f"compute-sanitizer {tool}", [sanitizer, "--tool", tool, "--error-exitcode", 9, kw, "check", "--device", "cuda"])
+    run.part("tests/torch on the GPU", run.pytest(ROOT / "tests" / "torch"), junit=True)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--build", type=Path, default=ROOT / "build")
+    options.add_argument("--jobs", type=int, default=os.cpu_count())
+    options.add_argument("--full", action="store_true", help="long versions of the tests (KW_FULL=1)")
+    options.add_argument("--gpu", action="store_true", help="what needs a GPU, instead of the rest")
+    given = options.parse_args()
+    run = Runner((ROOT / given.build).resolve(), given.jobs, given.full)
+    (gpu_test if given.gpu else test)(run)
+    return run.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+#include "testing/check.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <exception>
+
+namespace kw::test {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Bits of two results, NaN equal to NaN: the payload of a NaN is nobody's promise.
+bool same_number(const Tensor& a, int64_t i, const Tensor& b, int64_t k) {
+  const auto size = static_cast<size_t>(dtype_bytes(a.dtype));
+  const unsigned char* p = &a.bytes[static_cast<size_t>(a.position(i)) * size];
+  const unsigned char* q = &b.bytes[static_cast<size_t>(b.position(k)) * size];
+  if (!std::memcmp(p, q, size)) return true;
+  return is_floating(a.dtype) && std::isnan(load_number(a.dtype, p)) && std::isnan(load_number(b.dtype, q));
+}
+
+bool judged(const Op& op, size_t r, const Tensor& t) { return t.present && op.contract.results[r].kind != Result::Kind::scratch; }
+
+void expect_equal(const Op& op, const std::vector<Tensor>& a, const std::vector<Tensor>& b, const std::string& when) {
+  for (size_t r = 0; r < a.size(); r++) {
+    if (!judged(op, r, a[r])) continue;
+    for (int64_t i = 0, n = a[r].elements(); i < n; i++)
+      if (!same_number(a[r], i, b[r], i))
+        throw Fault{format("element %lld of %s differs %s: %.9g, then %.9g", static_cast<long long>(i), op.contract.results[r].name.c_str(), when.c_str(), a[r].at(i), b[r].at(i))};
+  }
+}
+
+class Checker {
+ public:
+  Checker(Device& device, const Op& op, const CheckOptions& options, const std::function<void(const LayerReport&)>& report)
+      : device_(device), op_(op), options_(options), report_(report) {}
+
+  std::vector<LayerReport> run() {
+    options_.scope.largest = std::min(options_.scope.largest, device_.largest_case());
+    cases("shapes", shape_cases(op_, options_.scope));
+    cases("dtypes", dtype_cases(op_, options_.scope));
+    cases("values", value_cases(op_, options_.scope));
+    cases("layouts", layout_cases(op_, options_.scope));
+    const int64_t small = std::max<int64_t>(options_.scope.largest / 8, 64), length = std::min<int64_t>(small / 16, 4097);
+    auto plain = [&](std::initializer_list<std::pair<int64_t, int64_t>> shapes) {
+      std::vector<Case> out;
+      for (auto [rows, n] : shapes)
+        for (Case& c : plain_cases(op_, rows, n, options_.scope)) out.push_back(std::move(c));
+      return out;
+    };
+    compare("repeat", plain({{16, length}, {std::min<int64_t>(small / 8, 4096), 8}}), &Checker::repeat);
+    bool rows = false;
+    for (const Result& r : op_.contract.results) rows |= r.kind != Result::Kind::scratch && has_rows(r.type);
+    if (rows) compare("rows", plain({{5, 33}, {7, length}, {33, 64}}), &Checker::rows);
+    else skip("rows", "no result has rows");
+    compare("refusal", plain({{3, 16}}), &Checker::refusal);
+    return std::move(reports_);
+  }
+
+ private:
+  void finish(LayerReport& layer, Clock::time_point start) {
+    layer.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (report_) report_(layer);
+    reports_.push_back(layer);
+  }
+  void skip(const char* name, const char* why) {
+    LayerReport layer{.layer = name, .skipped = why};
+    finish(layer, Clock::now());
+  }
+  void progress(const LayerReport& layer, size_t of) {
+    if (options_.progress) options_.progress(layer.layer, layer.cases, static_cast<int64_t>(of));
+  }
+
+  void cases(const char* name, const std::vector<Case>& list) {
+    LayerReport layer{.layer = name};
+    const auto start = Clock::now();
+    for (const Case& c : list) {
+      const Outcome outcome = check_case(device_, op_, c);
+      layer.cases++;
+      progress(layer, list.size());
+      layer.worst = std::max(layer.worst, outcome.worst);
+      if (outcome.ok) continue;
+      layer.ok = false, layer.sentence = outcome.sentence, layer.reproduce = describe(op_, c);
+      break;
+    }
+    if (layer.cases == 0) layer.ok = false, layer.sentence = "the contract gave not a single case";
+    finish(layer, start);
+  }
+
+  void compare(const char* name, const std::vector<Case>& list, void (Checker::*body)(const Case&)) {
+    LayerReport layer{.layer = name};
+    const auto start = Clock::now();
+    for (const Case& c : list) {
+      try {
+        layer.cases++;
+        (this->*body)(c);
+        progress(layer, list.size());
+        continue;
+      } catch (const Fault& fault) {
+        layer.sentence = fault.sentence;
+      } catch (const Error& error) {
+        layer.sentence = std::string("a legal call was refused: ") + error.what();
+      }
+      layer.ok = false, layer.reproduce = describe(op_, c);
+      break;
+    }
+    if (layer.cases == 0) layer.ok = false, layer.sentence = "the contract gave not a single case";
+    finish(layer, start);
+  }
+
+  std::vector<Tensor> call(const Case& c, const std::vector<Tensor>& inputs) { return run_once(device_, op_, c.arguments, inputs, poisons[turn_++ % 2]); }
+
+  // The same call gives the same bits: again and again, with another call in between, on another number of threads.
+  void repeat(const Case& c) {
+    Case other = c;
+    other.seed += 17;
+    const std::vector<Tensor> inputs = make_inputs(op_, c), others = make_inputs(op_, other);
+    const std::vector<Tensor> first = call(c, inputs), second = call(other, others);
+    for (int i = 0; i < device_.repeats(); i++) {
+      expect_equal(op_, first, call(c, inputs), format("in rerun %d, after a call with other inputs", 2 * i + 1));
+      expect_equal(op_, second, call(other, others), format("in rerun %d, after a call with other inputs", 2 * i + 2));
+    }
+    const std::vector<std::string> variants = device_.variants();
+    for (size_t v = 0; v < variants.size(); v++) {
+      struct Variant {
+        Device& device;
+        Variant(Device& d, int i) : device(d) { d.set_variant(i); }
+        ~Variant() { device.set_variant(-1); }
+      } variant(device_, static_cast<int>(v));
+      expect_equal(op_, first, call(c, inputs), variants[v]);
+    }
+  }
+
+  // Rows `first` to `first + n` of every input that has rows.
+  std::vector<Tensor> slice(const std::vector<Tensor>& inputs, int64_t first, int64_t n, Arguments& arguments) {
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < inputs.size(); i++) {
+      const TensorType& type = op_.contract.inputs[i].type;
+      if (!inputs[i].present || !has_rows(type)) {
+        out.push_back(inputs[i]);
+        continue;
+      }
+      arguments.inputs[i].sizes[0] = n;
+      Tensor t(inputs[i].dtype, arguments.inputs[i].sizes, row_rank(type));
+      const int64_t length = inputs[i].elements() / inputs[i].sizes[0];
+      for (int64_t e = 0; e < n * length; e++) t.set(e, inputs[i].at(first * length + e));
+      out.push_back(std::move(t));
+    }
+    return out;
+  }
+
+  void expect_rows(const std::vector<Tensor>& all, int64_t first, int64_t n, int64_t rows, const std::vector<Tensor>& part, const std::string& when) {
+    for (size_t r = 0; r < all.size(); r++) {
+      if (!judged(op_, r, all[r]) || !has_rows(op_.contract.results[r].type)) continue;
+      const int64_t length = all[r].elements() / rows;
+      for (int64_t i = 0; i < n * length; i++)
+        if (!same_number(all[r], first * length + i, part[r], i))
+          throw Fault{format("%s[%lld,%lld] is %.9g among %lld rows, but %.9g %s", op_.contract.results[r].name.c_str(), static_cast<long long>(first + i / length),
+                             static_cast<long long>(i % length), all[r].at(first * length + i), static_cast<long long>(rows), part[r].at(i), when.c_str())};
+    }
+  }
+
+  // A row's result does not depend on the rows around it.
+  void rows(const Case& c) {
+    const std::vector<Tensor> inputs = make_inputs(op_, c);
+    const int64_t rows = row_count(op_, c.arguments);
+    const std::vector<Tensor> all = call(c, inputs);
+    for (int64_t row = 0; row < rows; row += rows > 8 ? 8 : 1) {
+      Case alone = c;
+      const std::vector<Tensor> one = slice(inputs, row, 1, alone.arguments);
+      expect_rows(all, row, 1, rows, call(alone, one), "alone");
+    }
+    for (size_t i = 0; i < inputs.size(); i++) {
+      if (!inputs[i].present || !has_rows(op_.contract.inputs[i].type) || !is_floating(inputs[i].dtype) || !inputs[i].elements()) continue;
+      std::vector<Tensor> poisoned = inputs;
+      const int64_t row = rows / 2, length = inputs[i].elements() / rows;
+      for (int64_t e = 0; e < length; e++) poisoned[i].set(row * length + e, std::nan(""));
+      const std::vector<Tensor> results = call(c, poisoned);
+      auto part = [&](int64_t first, int64_t n) {
+        std::vector<Tensor> out(results.size());
+        for (size_t r = 0; r < results.size(); r++) {
+          if (!judged(op_, r, results[r]) || !has_rows(op_.contract.results[r].type)) continue;
+          const int64_t width = results[r].elements() / rows;
+          out[r] = Tensor(results[r].dtype, {n * width});
+          for (int64_t e = 0; e < n * width; e++) {
+            const auto size = static_cast<size_t>(dtype_bytes(results[r].dtype));
+            std::memcpy(&out[r].bytes[static_cast<size_t>(e) * size], &results[r].bytes[static_cast<size_t>(results[r].position(first * width + e)) * size], size);
+          }
+        }
+        return out;
+      };
+      const std::string when = format("once row %lld of %s is NaN", static_cast<long long>(row), op_.contract.inputs[i].name.c_str());
+      expect_rows(all, 0, row, rows, part(0, row), when);
+      expect_rows(all, row + 1, rows - row - 1, rows, part(row + 1, rows - row - 1), when);
+    }
+  }
+
+  // A call that breaks the contract is refused with a sentence that names the op and the argument.
+  void refusal(const Case& c) {
+    for (size_t i = 0; i < op_.contract.inputs.size(); i++) {
+      const std::string& name = op_.contract.inputs[i].name;
+      if (!c.arguments.inputs[i].present) continue;
+      Case wrong = c;
+      wrong.arguments.inputs[i].dtype = op_.contract.inputs[i].type.element.kind == ElementType::Kind::fixed && c.arguments.inputs[i].dtype == KW_I8 ? KW_F32 : KW_I8;
+      refused(wrong, name, "a wrong dtype");
+      if (!op_.contract.inputs[i].type.optional) {
+        wrong = c;
+        wrong.arguments.inputs[i].present = false;
+        refused(wrong, name, "a missing input");
+      }
+    }
+  }
+  void refused(const Case& c, const std::string& name, const char* what) {
+    const std::vector<Tensor> inputs = make_inputs(op_, c);
+    try {
+      call(c, inputs);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      if (error.status() != KW_ERROR_ARGUMENT || text.find(op_.contract.name) == text.npos || text.find(name) == text.npos)
+        throw Fault{format("%s for %s is refused with a sentence that does not help: %s", what, name.c_str(), text.c_str())};
+      return;
+    }
+    throw Fault{format("%s for %s was accepted", what, name.c_str())};
+  }
+
+  Device& device_;
+  const Op& op_;
+  CheckOptions options_;
+  const std::function<void(const LayerReport&)>& report_;
+  std::vector<LayerReport> reports_;
+  size_t turn_ = 0;
+};
+
+}  // namespace
+
+std::vector<LayerReport> check_op(Device& device, const Op& op, const CheckOptions& options, const std::function<void(const LayerReport&)>& report) {
+  return Checker(device, op, options, report).run();
+}
+
+}  // namespace kw::test

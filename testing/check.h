@@ -1,0 +1,51 @@
+// The checker: runs an op on hostile inputs and says whether it keeps its promises. Generic: everything comes from the contract.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "testing/inputs.h"
+
+namespace kw::test {
+
+// One run of a case. Throws Fault when a guard band, an input or a device's own check was violated, Error when the call was refused.
+struct Fault {
+  std::string sentence;
+};
+std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& arguments, const std::vector<Tensor>& inputs,
+                             unsigned char poison, int64_t result_offset = 0);
+
+// Two different fills for results before a call: what both calls leave as it was has not been written. 0xFF is NaN in every floating
+// type, 0x7B is finite in every one.
+inline constexpr unsigned char poisons[2] = {0xFF, 0x7B};
+
+struct Outcome {  // of a case
+  bool ok = true;
+  std::string sentence;
+  std::string kind;  // "memory", "number" or "refused": what kind of fault
+  double worst = 0;  // largest error, in bounds
+};
+// Runs a case twice over different poison and grades it against the reference.
+Outcome check_case(Device& device, const Op& op, const Case& c);
+
+struct LayerReport {
+  std::string layer;      // "shapes", ...
+  bool ok = true;
+  int64_t cases = 0;
+  double worst = 0;       // largest error over its cases, in bounds
+  double seconds = 0;
+  std::string sentence;   // what failed first
+  std::string reproduce;  // "--arg 'x=bf16[3,0]' --seed 3": to be put behind `kw check OP --device D`
+  std::string skipped;    // why it does not apply here
+};
+
+struct CheckOptions {
+  Scope scope;
+  std::function<void(const std::string& layer, int64_t done, int64_t of)> progress;  // may be empty
+};
+
+// The layers in order: shapes, dtypes, values, layouts, repeat (bitwise equal reruns, other inputs in between, other thread counts),
+// rows (a row alone gives the same bits; a NaN stays in its row), refusal (a wrong call is refused with a sentence and writes nothing).
+std::vector<LayerReport> check_op(Device& device, const Op& op, const CheckOptions& options, const std::function<void(const LayerReport&)>& report = {});
+
+}  // namespace kw::test

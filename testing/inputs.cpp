@@ -1,0 +1,309 @@
+#include "testing/inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "testing/random.h"
+
+namespace kw::test {
+
+namespace {
+constexpr const char* value_names[] = {"random", "constant", "huge", "small", "tiny", "mean1000", "outlier", "last", "zeros", "infinity", "nan"};
+constexpr const char* layout_names[] = {"plain", "row_gap", "offset", "both", "odd_ones"};
+static_assert(std::size(value_names) == static_cast<size_t>(Values::count) && std::size(layout_names) == static_cast<size_t>(Layout::count));
+
+template <class E, size_t n>
+std::optional<E> parse_name(const char* const (&names)[n], std::string_view name) {
+  for (size_t i = 0; i < n; i++)
+    if (name == names[i]) return static_cast<E>(i);
+  return std::nullopt;
+}
+
+double scale_of(Values values, DType dtype) {
+  const bool narrow = dtype == KW_FP8E4M3 || dtype == KW_FP8E5M2;
+  switch (values) {
+    case Values::huge: return narrow ? 16 : dtype == KW_F16 ? 0x1p12 : 0x1p20;
+    case Values::small: return narrow ? 0.125 : 1e-3;
+    case Values::tiny: return narrow ? 0x1p-5 : dtype == KW_F16 ? 0x1p-18 : 0x1p-60;
+    default: return 1;
+  }
+}
+
+double draw(Values values, DType dtype, int64_t i, int64_t length, Random& random) {
+  const double normal = 0.25 + random.normal();
+  if (!is_floating(dtype)) return values == Values::zeros ? 0 : static_cast<double>(random.below(dtype == KW_BOOL ? 2 : 100));
+  switch (values) {
+    case Values::constant: return 0.7;
+    case Values::mean1000: return (dtype_bytes(dtype) == 1 ? 100 : 1000) + normal;
+    case Values::outlier: return i == length / 3 ? 300 * normal : normal;
+    case Values::last: return i == length - 1 ? 1 + std::fabs(normal) : 0;
+    case Values::zeros: return 0;
+    default: return normal * scale_of(values, dtype);
+  }
+}
+
+}  // namespace
+
+const char* values_name(Values values) { return value_names[static_cast<int>(values)]; }
+const char* layout_name(Layout layout) { return layout_names[static_cast<int>(layout)]; }
+std::optional<Values> parse_values(std::string_view name) { return parse_name<Values>(value_names, name); }
+std::optional<Layout> parse_layout(std::string_view name) { return parse_name<Layout>(layout_names, name); }
+
+std::string describe(const Op& op, const Case& c) {
+  std::string text = "--arg '" + describe(op, c.arguments) + "'";
+  if (c.values != Values::random) text += std::string(" --values ") + values_name(c.values);
+  if (c.layout != Layout::plain) text += std::string(" --layout ") + layout_name(c.layout);
+  return text + " --seed " + std::to_string(c.seed);
+}
+
+void fill(Tensor& tensor, Values values, uint64_t seed) {
+  Random random(seed);
+  for (int64_t i = 0, n = tensor.elements(); i < n; i++) tensor.set(i, draw(values, tensor.dtype, i, n, random));
+}
+
+bool has_rows(const TensorType& type) {
+  return std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.variadic; });
+}
+
+int64_t row_count(const Op& op, const Arguments& arguments) {
+  const Symbols s = solve(op, arguments);
+  for (size_t d = 0; d < s.dims.size(); d++)
+    if (op.contract.dim_variadic[d]) return std::max<int64_t>(s.dims[d], 0);
+  return 1;
+}
+
+std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
+  std::vector<Tensor> out;
+  int with_rows = 0;
+  for (size_t k = 0; k < op.contract.inputs.size(); k++) {
+    const Argument& a = c.arguments.inputs[k];
+    const TensorType& type = op.contract.inputs[k].type;
+    if (!a.present) {
+      out.emplace_back();
+      continue;
+    }
+    const bool rows = has_rows(type);
+    const int inner = rows ? row_rank(type) : 0;
+    // Gaps and offsets differ from tensor to tensor, so that taking one's stride for another's shows; odd ones break every vector width,
+    // and in the layout `row_gap` a multiple of 8 keeps 16-bit vectors aligned.
+    const int64_t gap = c.layout == Layout::row_gap ? 8 * static_cast<int64_t>(k + 1) : c.layout == Layout::both ? static_cast<int64_t>(2 * k + 1) : 0;
+    const int64_t offset = c.layout == Layout::offset || c.layout == Layout::both ? static_cast<int64_t>(2 * k + 1) : 0;
+    Tensor t(a.dtype, a.sizes, inner, gap, offset, c.layout == Layout::odd_ones);
+    int64_t length = 1;  // of a row; a tensor without rows is one row
+    for (size_t d = rows ? a.sizes.size() - static_cast<size_t>(inner) : 0; d < a.sizes.size(); d++) length *= a.sizes[d];
+    const int64_t count = t.elements();
+    Random random(c.seed * 1000003 + k);
+    for (int64_t i = 0; i < count; i++) t.set(i, draw(c.values, a.dtype, length ? i % length : 0, length, random));
+    const bool special = c.values == Values::nan || c.values == Values::infinity;
+    if (special && rows && count && is_floating(a.dtype)) {  // another row for each input; a single row takes it in the first input only
+      const int64_t n = count / length, row = (n / 2 + with_rows) % n;
+      const double value = c.values == Values::nan ? std::nan("") : (with_rows % 2 ? -1 : 1) * std::numeric_limits<double>::infinity();
+      if (n > 1 || with_rows == 0) t.set(row * length + (length * 2 / 3 + static_cast<int64_t>(k)) % length, value);
+    }
+    with_rows += rows;
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+namespace {
+
+// Every consistent value of the type variables; `W: T f32` takes T's value or f32.
+void type_combinations(const Contract& c, size_t at, Symbols& s, std::vector<Symbols>& out) {
+  if (at == c.types.size()) {
+    out.push_back(s);
+    return;
+  }
+  std::vector<int> seen;
+  for (const TypeVariable::Option& o : c.types[at].options) {
+    const int dtype = o.variable >= 0 ? s.types[static_cast<size_t>(o.variable)] : o.dtype;
+    if (dtype < 0 || std::find(seen.begin(), seen.end(), dtype) != seen.end()) continue;
+    seen.push_back(dtype);
+    s.types[at] = dtype;
+    type_combinations(c, at + 1, s, out);
+  }
+  s.types[at] = -1;
+}
+std::vector<Symbols> type_combinations(const Contract& c) {
+  std::vector<Symbols> out;
+  Symbols s = unknown_symbols(c);
+  type_combinations(c, 0, s, out);
+  return out;
+}
+
+// The values that attributes without a continuum can take, and for floats the bound itself and a large one.
+std::vector<std::vector<AttributeValue>> attribute_combinations(const Op& op) {
+  std::vector<std::vector<AttributeValue>> out{{}};
+  for (size_t i = 0; i < op.contract.attributes.size(); i++) {
+    const Attribute& a = op.contract.attributes[i];
+    std::vector<AttributeValue> choices{default_value(op, i)};
+    auto add = [&](double f, int64_t n) {
+      AttributeValue v = choices[0];
+      v.f = f, v.i = n;
+      if (f != choices[0].f || n != choices[0].i) choices.push_back(v);
+    };
+    if (a.type == Attribute::Type::boolean) add(0, !choices[0].i);
+    if (a.type == Attribute::Type::enumeration)
+      for (size_t n = 0; n < a.values.size(); n++) add(0, static_cast<int64_t>(n));
+    if (a.type == Attribute::Type::floating) {
+      if (a.at_least) add(*a.at_least, 0);
+      const double larger = choices[0].f + 0.75;
+      if (!(a.at_most && larger > *a.at_most) && !(a.below && larger >= *a.below)) add(larger, 0);
+    }
+    if (a.type == Attribute::Type::integer) {
+      if (a.at_least) add(0, static_cast<int64_t>(*a.at_least));
+      if (a.at_most) add(0, static_cast<int64_t>(*a.at_most));
+    }
+    std::vector<std::vector<AttributeValue>> longer;
+    for (const auto& head : out)
+      for (const AttributeValue& v : choices) {
+        longer.push_back(head);
+        longer.back().push_back(v);
+      }
+    out = std::move(longer);
+  }
+  return out;
+}
+
+int optional_count(const Contract& c) {
+  return static_cast<int>(std::count_if(c.inputs.begin(), c.inputs.end(), [](const Input& i) { return i.type.optional; }));
+}
+
+// Arguments for these symbols; bit k of `absent`: the k-th optional input is left out. Nothing when the shape expressions do not come out.
+std::optional<Arguments> arguments_for(const Op& op, const Symbols& s, uint32_t absent) {
+  Arguments a;
+  int optional = 0;
+  for (const Input& input : op.contract.inputs) {
+    if (input.type.list) throw Error(KW_ERROR_UNSUPPORTED, op.contract.name + ": " + input.name + " is a list of tensors, which the checker cannot make yet");
+    const bool leave = input.type.optional && (absent >> optional++ & 1u);
+    a.inputs.push_back(leave ? Argument{} : instantiate(input.type, s));
+    if (!leave && !a.inputs.back().present) return std::nullopt;
+  }
+  for (size_t i = 0; i < op.contract.attributes.size(); i++) a.attributes.push_back(default_value(op, i));
+  return a;
+}
+
+void set_leading(const Contract& c, Symbols& s, const std::vector<int64_t>& leading) {
+  for (size_t d = 0; d < c.dims.size(); d++)
+    if (c.dim_variadic[d]) {
+      s.leading[d] = leading;
+      s.dims[d] = 1;
+      for (int64_t n : leading) s.dims[d] *= n;
+    }
+}
+
+// Every named dimension takes `length` in turn, the others a small number of their own; rounded up until divisions come out.
+std::vector<Arguments> arguments_with(const Op& op, Symbols s, const std::vector<int64_t>& leading, int64_t length, uint32_t absent) {
+  const Contract& c = op.contract;
+  set_leading(c, s, leading);
+  std::vector<Arguments> out;
+  size_t named = 0;
+  for (size_t d = 0; d < c.dims.size(); d++) named += !c.dim_variadic[d];
+  for (size_t turn = 0; turn < std::max<size_t>(named, 1); turn++)
+    for (int64_t up = 0; up < 64; up++) {  // divisors of shapes are small
+      size_t n = 0;
+      for (size_t d = 0; d < c.dims.size(); d++) {
+        if (c.dim_variadic[d]) continue;
+        s.dims[d] = (n == turn ? length : static_cast<int64_t>(4 + 4 * n)) + up;
+        n++;
+      }
+      if (auto a = arguments_for(op, s, absent)) {
+        out.push_back(*a);
+        break;
+      }
+    }
+  return out;
+}
+
+int64_t largest_tensor(const Arguments& a) {
+  int64_t most = 0;
+  for (const Argument& t : a.inputs) {
+    int64_t n = 1;
+    for (int64_t s : t.sizes) n *= s;
+    if (t.present) most = std::max(most, n);
+  }
+  return most;
+}
+
+struct Shape {
+  std::vector<int64_t> leading;
+  int64_t length;
+};
+
+void add_cases(const Op& op, const Scope& scope, std::vector<Case>& out, const Symbols& types, const Shape& shape, uint32_t absent, Values values = Values::random,
+               Layout layout = Layout::plain) {
+  for (Arguments& a : arguments_with(op, types, shape.leading, shape.length, absent)) {
+    if (largest_tensor(a) > scope.largest) continue;
+    out.push_back({std::move(a), values, layout, scope.seed + out.size()});
+  }
+}
+
+}  // namespace
+
+std::vector<Case> plain_cases(const Op& op, int64_t rows, int64_t length, const Scope& scope) {
+  std::vector<Case> out;
+  for (const Symbols& types : type_combinations(op.contract)) {
+    std::vector<Arguments> all = arguments_with(op, types, {rows}, length, 0);
+    if (!all.empty()) out.push_back({std::move(all[0]), Values::random, Layout::plain, scope.seed + out.size()});
+  }
+  return out;
+}
+
+std::vector<Case> shape_cases(const Op& op, const Scope& scope) {
+  std::vector<Case> out;
+  const std::vector<Symbols> types = type_combinations(op.contract);
+  // Empty, one, primes, vector widths, warp and block sizes and powers of two with their neighbours, hidden sizes, long rows.
+  std::vector<int64_t> lengths = {0,   1,   2,   3,   4,   5,    7,    8,    9,    13,   15,   16,   17,   31,   32,   33,   63,   64,   65,   127,  128,   129,   251,
+                                  255, 256, 257, 511, 512, 513,  1000, 1021, 1023, 1024, 1025, 2047, 2048, 2049, 3072, 4093, 4095, 4096, 4097, 5120, 8191, 8192, 8193,
+                                  12289, 16383, 16384, 16385, 32767, 32769, 50257, 65535, 65536, 65537, 70000};
+  if (scope.quick) lengths = {0, 1, 2, 7, 16, 33, 255, 257, 1000, 1024, 4095, 4096, 4097, 16385, 70000};
+  size_t turn = 0;
+  for (int64_t length : lengths)
+    add_cases(op, scope, out, types[turn++ % types.size()], {{3}, length}, 0);  // the dtypes take turns; the next layer combines them
+  std::vector<Shape> shapes = {{{}, 33},     {{0}, 33},       {{1}, 33},       {{2, 3}, 65},  {{0, 5}, 7},     {{2, 1, 3}, 17}, {{1, 1, 1}, 8}, {{2, 2, 2, 2, 2}, 5},
+                               {{7}, 64},    {{64}, 129},     {{129}, 256},    {{1025}, 31},  {{4097}, 3},     {{1023}, 8},     {{65536}, 1},    {{70001}, 2},
+                               {{2048}, 257}, {{37, 29}, 128}, {{1}, 0},        {{0}, 0},      {{5, 0, 2}, 16}, {{1024}, 512},   {{131}, 4096}};
+  for (const Shape& shape : shapes) {
+    if (scope.quick && shape.leading.size() == 1 && shape.leading[0] > 64 && shape.leading[0] % 2 == 0) continue;
+    add_cases(op, scope, out, types[turn++ % types.size()], shape, 0);
+  }
+  return out;
+}
+
+std::vector<Case> dtype_cases(const Op& op, const Scope& scope) {
+  std::vector<Case> out;
+  const std::vector<Shape> shapes = scope.quick ? std::vector<Shape>{{{5}, 33}} : std::vector<Shape>{{{5}, 33}, {{3}, 1024}, {{2}, 4097}};
+  for (const Symbols& types : type_combinations(op.contract))
+    for (uint32_t absent = 0; absent < 1u << std::min(optional_count(op.contract), 4); absent++)
+      for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, absent);
+  const std::vector<Symbols> types = type_combinations(op.contract);
+  for (const std::vector<AttributeValue>& attributes : attribute_combinations(op)) {
+    const size_t first = out.size();
+    add_cases(op, scope, out, types[first % types.size()], {{5}, 127}, 0);
+    for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
+  }
+  return out;
+}
+
+std::vector<Case> value_cases(const Op& op, const Scope& scope) {
+  std::vector<Case> out;
+  const std::vector<Shape> shapes = scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{7}, 67}, {{3}, 1024}, {{1}, 9}, {{3}, 20011}};
+  for (const Symbols& types : type_combinations(op.contract))
+    for (int v = 0; v < static_cast<int>(Values::count); v++)
+      for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, 0, static_cast<Values>(v));
+  return out;
+}
+
+std::vector<Case> layout_cases(const Op& op, const Scope& scope) {
+  std::vector<Case> out;
+  const std::vector<Shape> shapes = scope.quick ? std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}}
+                                                : std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}, {{2, 3}, 256}, {{4}, 1000}, {{1}, 129}, {{}, 40}, {{3}, 8200}};
+  for (const Symbols& types : type_combinations(op.contract))
+    for (int l = 1; l < static_cast<int>(Layout::count); l++)
+      for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, 0, Values::random, static_cast<Layout>(l));
+  return out;
+}
+
+}  // namespace kw::test

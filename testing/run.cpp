@@ -1,0 +1,120 @@
+// One call under observation: poison, guard bands, inputs unchanged, and the grade of what it gave.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "testing/check.h"
+#include "testing/compare.h"
+#include "testing/truth.h"
+
+namespace kw::test {
+
+std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& arguments, const std::vector<Tensor>& inputs, unsigned char poison,
+                             int64_t result_offset) {
+  const Contract& c = op.contract;
+  std::vector<std::unique_ptr<Placed>> in(c.inputs.size()), out(c.results.size());
+  std::vector<kw_tensor> views(in.size() + out.size());
+  std::vector<kw_argument> raw_in(in.size()), raw_out(out.size());
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!inputs[i].present) continue;
+    in[i] = std::make_unique<Placed>(device, inputs[i]);
+    views[i] = in[i]->view();
+    raw_in[i] = {&views[i], 1};
+  }
+  const std::vector<kw_attribute> attributes = raw_attributes(op, arguments);
+  Bound bound;
+  bind_inputs(op, raw_in.data(), attributes.data(), bound);
+  for (size_t r = 0; r < out.size(); r++) {
+    if (!bound.results[r].present) continue;
+    out[r] = std::make_unique<Placed>(device, bound.results[r], poison, c.results[r].kind == Result::Kind::scratch ? 0 : result_offset);
+    kw_tensor& v = views[in.size() + r];
+    v = out[r]->view();
+    raw_out[r] = {&v, 1};
+  }
+  bind_results(raw_out.data(), bound);
+  device.run(bound);
+  for (const std::string& finding : device.findings()) throw Fault{finding};
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!in[i]) continue;
+    if (auto fault = in[i]->guard_fault(); !fault.empty()) throw Fault{"input " + c.inputs[i].name + ": " + fault};
+    if (auto fault = in[i]->unchanged_fault(); !fault.empty() && !c.inputs[i].type.written) throw Fault{"input " + c.inputs[i].name + " " + fault};
+  }
+  std::vector<Tensor> results(out.size());
+  for (size_t r = 0; r < out.size(); r++) {
+    if (!out[r]) continue;
+    if (auto fault = out[r]->guard_fault(); !fault.empty()) throw Fault{"result " + c.results[r].name + ": " + fault};
+    results[r] = out[r]->read();
+  }
+  return results;
+}
+
+namespace {
+
+// "" or where two runs of the same call differ in their bits.
+std::string difference(const Op& op, const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  for (size_t r = 0; r < a.size(); r++) {
+    if (!a[r].present || op.contract.results[r].kind == Result::Kind::scratch) continue;
+    const auto size = static_cast<size_t>(dtype_bytes(a[r].dtype));
+    const size_t skip = static_cast<size_t>(a[r].offset) * size;
+    for (size_t at = skip; at + size <= a[r].bytes.size(); at += size) {
+      if (!std::memcmp(&a[r].bytes[at], &b[r].bytes[at], size)) continue;
+      auto untouched = [&](const Tensor& t, unsigned char poison) { return std::all_of(&t.bytes[at], &t.bytes[at] + size, [&](unsigned char x) { return x == poison; }); };
+      const size_t i = (at - skip) / size;
+      const char* name = op.contract.results[r].name.c_str();
+      if (untouched(a[r], poisons[0]) && untouched(b[r], poisons[1])) return format("element %zu of %s is never written", i, name);
+      return format("element %zu of %s depends on what the memory held before: %.9g, then %.9g", i, name, load_number(a[r].dtype, &a[r].bytes[at]),
+                    load_number(a[r].dtype, &b[r].bytes[at]));
+    }
+  }
+  return "";
+}
+
+// The accumulator that the contract speaks of: f64's only where the result and an input are f64.
+DType accumulator_of(DType result, const std::vector<Tensor>& inputs) {
+  const bool wide = std::any_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return t.present && t.dtype == KW_F64; });
+  return result == KW_F64 && wide ? KW_F64 : KW_F32;
+}
+
+}  // namespace
+
+Outcome check_case(Device& device, const Op& op, const Case& c) {
+  Outcome out;
+  auto failed = [&](const char* kind, std::string sentence) {
+    out.ok = false, out.kind = kind, out.sentence = std::move(sentence);
+    return out;
+  };
+  for (const Input& input : op.contract.inputs)
+    if (input.type.written || input.type.list)
+      throw Error(KW_ERROR_UNSUPPORTED, format("%s: the checker cannot judge %s yet, which is %s", op.contract.name.c_str(), input.name.c_str(),
+                                               input.type.list ? "a list of tensors" : "written in place"));
+  try {
+    const std::vector<Tensor> inputs = make_inputs(op, c);
+    const int64_t offset = c.layout == Layout::offset || c.layout == Layout::both ? 1 : 0;
+    const std::vector<Tensor> results = run_once(device, op, c.arguments, inputs, poisons[0], offset);
+    const std::vector<Tensor> again = run_once(device, op, c.arguments, inputs, poisons[1], offset);
+    if (auto fault = difference(op, results, again); !fault.empty()) return failed("memory", fault);
+    Reference reference(op, c.arguments, inputs);
+    const bool random = c.values == Values::random || c.values == Values::huge || c.values == Values::small;
+    for (size_t r = 0; r < results.size(); r++) {
+      if (!results[r].present || op.contract.results[r].kind == Result::Kind::scratch) continue;
+      auto judge = [&] {
+        return grade(op.contract.results[r].name, results[r], reference.truth().want[r], reference.truth().moves[r], reference.truth().terms,
+                     accumulator_of(results[r].dtype, inputs), random);
+      };
+      Grade g = judge();
+      if (!g.ok && g.maybe_blind) {
+        reference.refine(16);
+        g = judge();
+      }
+      out.worst = std::max(out.worst, g.worst);
+      if (!g.ok) return failed("number", g.sentence);
+    }
+  } catch (const Fault& fault) {
+    return failed("memory", fault.sentence);
+  } catch (const Error& error) {
+    return failed("refused", std::string("a legal call was refused: ") + error.what());
+  }
+  return out;
+}
+
+}  // namespace kw::test

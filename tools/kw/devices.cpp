@@ -1,0 +1,109 @@
+#include "tools/kw/devices.h"
+
+#include <dlfcn.h>
+
+#include <map>
+
+#include "kw/cpu/isa.h"
+#include "kw/cpu/parallel.h"
+#include "kw/runtime/device.h"
+#include "kw/runtime/device_buffer.h"
+#include "kw/runtime/dispatch.h"
+#include "tools/kw/options.h"
+
+namespace kw::tool {
+namespace {
+
+class Cpu final : public test::HostDevice {  // through the whole path of a call, not the room's function alone
+ public:
+  void run(const Bound& bound) override { execute(bound); }
+  std::vector<std::string> variants() const override {
+    std::vector<std::string> out;
+    for (int n : threads) out.push_back(format("with %d threads", n));
+    for (Isa i : isas)
+      if (has_isa(i)) out.push_back(format("with the instructions of %s", isa_name(i)));
+    return out;
+  }
+  void set_variant(int v) override {
+    set_thread_count(0);
+    set_isa(best_);
+    if (v >= 0 && v < static_cast<int>(std::size(threads))) set_thread_count(threads[v]);
+    else if (v >= 0) set_isa(isas[v - static_cast<int>(std::size(threads))]);  // a CPU that has one has those before it
+  }
+
+ private:
+  static constexpr int threads[] = {1, 2, 3, 7};
+  static constexpr Isa isas[] = {Isa::baseline, Isa::avx2, Isa::avx512};
+  const Isa best_ = isa();
+};
+
+// A GPU, or the emulator behind the same driver functions.
+class Gpu final : public test::Device {
+ public:
+  Gpu() {
+    if (device_count() == 0) {
+      const std::string missing = emulator_requested() ? "the emulator shows no device" : "there is no NVIDIA GPU here; --device emulate checks kernels without one";
+      std::string why;
+      throw Error(KW_ERROR_TOOLCHAIN, find_driver(&why) ? missing : why);
+    }
+    device_facts(0);
+    if (!driver().emulator) return;
+    auto symbol = [&](const char* name) {
+      void* p = dlsym(driver().handle, name);
+      if (!p) throw Error(KW_ERROR_TOOLCHAIN, format("the emulator %s has no function %s", driver().path.c_str(), name));
+      return p;
+    };
+    count_ = reinterpret_cast<decltype(count_)>(symbol("kwemu_report_count"));
+    text_ = reinterpret_cast<decltype(text_)>(symbol("kwemu_report_text"));
+    clear_ = reinterpret_cast<decltype(clear_)>(symbol("kwemu_report_clear"));
+  }
+  const char* name() const override { return count_ ? "emulate" : "cuda"; }
+  int32_t type() const override { return KW_CUDA; }
+  void* allocate(size_t bytes) override {
+    DeviceBuffer buffer(0, bytes ? bytes : 1);
+    void* p = buffer.data();
+    buffers_.emplace(p, std::move(buffer));
+    return p;
+  }
+  void free(void* memory) override { buffers_.erase(memory); }
+  void upload(void* device, const void* host, size_t bytes) override {
+    ContextGuard guard(driver(), 0);
+    if (bytes) check(driver(), driver().cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(device), host, bytes), "copying to the device");
+  }
+  void download(void* host, const void* device, size_t bytes) override {
+    ContextGuard guard(driver(), 0);
+    if (bytes) check(driver(), driver().cuMemcpyDtoH(host, reinterpret_cast<CUdeviceptr>(device), bytes), "copying from the device");
+  }
+  void run(const Bound& bound) override {
+    execute(bound);
+    ContextGuard guard(driver(), 0);
+    check(driver(), driver().cuCtxSynchronize(), "waiting for the device");
+  }
+  bool watches_bounds() const override { return count_ != nullptr; }
+  std::vector<std::string> findings() override {
+    std::vector<std::string> out;
+    if (!count_) return out;
+    for (int i = 0, n = static_cast<int>(count_()); i < n; i++) out.emplace_back(text_(i));
+    clear_();
+    return out;
+  }
+  int64_t largest_case() const override { return count_ ? 4200 : int64_t{1} << 22; }
+  int repeats() const override { return count_ ? 2 : 250; }
+
+ private:
+  std::map<void*, DeviceBuffer> buffers_;
+  int (*count_)() = nullptr;
+  const char* (*text_)(int) = nullptr;
+  void (*clear_)() = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<test::Device> open_device(const std::string& name) {
+  if (name == "cpu") return std::make_unique<Cpu>();
+  if (name == "emulate") use_emulator();
+  else if (name != "cuda") throw Usage{"--device takes cpu, emulate or cuda, not '" + name.substr(0, 40) + "'"};
+  return std::make_unique<Gpu>();
+}
+
+}  // namespace kw::tool
