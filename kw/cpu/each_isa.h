@@ -10,6 +10,10 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "kw/cpu/isa.h"
 #include "kw/cpu/types.h"
