@@ -19,9 +19,8 @@ void set_isa(Isa isa);  // for tests and measurements; throws when this CPU lack
 
 // KW_FOR_ISA(forward<T, W>): a pointer to the function of that name in the namespace of the instruction set in use.
 #if defined(__x86_64__)
-#define KW_FOR_ISA(...)                                                                                             \
-  (::kw::isa() == ::kw::Isa::avx512 ? &avx512::__VA_ARGS__ : ::kw::isa() == ::kw::Isa::avx2 ? &avx2::__VA_ARGS__ \
-                                                                                            : &baseline::__VA_ARGS__)
+#define KW_FOR_ISA(...) \
+  (::kw::isa() == ::kw::Isa::avx512 ? &avx512::__VA_ARGS__ : ::kw::isa() == ::kw::Isa::avx2 ? &avx2::__VA_ARGS__ : &baseline::__VA_ARGS__)
 #else
 #define KW_FOR_ISA(...) (&baseline::__VA_ARGS__)
 #endif
