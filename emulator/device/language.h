@@ -89,6 +89,9 @@ KWEMU_INLINE clock_t clock() { return (clock_t)kwemu_clock(); }
 #undef assert
 #define assert(x) ((x) ? (void)0 : kwemu_assert_failed(#x, __FILE__, __LINE__))
 extern "C" int printf(const char*, ...);
+extern "C" void* memcpy(void*, const void*, size_t) noexcept;  // these three are checked like accesses
+extern "C" void* memmove(void*, const void*, size_t) noexcept;
+extern "C" void* memset(void*, int, size_t) noexcept;
 
 // ---- warp functions -----------------------------------------------------------------------------------------------------------------
 template <class T>

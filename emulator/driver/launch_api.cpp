@@ -1,4 +1,6 @@
 // Kernels: attributes, occupancy, launches. A launch runs at the call and returns what its detectors found.
+#include <algorithm>
+
 #include "emulator/driver/driver.h"
 
 using namespace kwemu;
@@ -117,15 +119,18 @@ KWEMU_EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attr
 KWEMU_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
   return guarded([&] { return set_kernel_attribute(kernel, attribute, value); });
 }
-KWEMU_EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* bytes) {
+KWEMU_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* bytes) {
   return guarded([&] {
-    Kernel* k = known_kernel(function);
+    Kernel* k = known_kernel(kernel);
     if (!k) return CUDA_ERROR_INVALID_HANDLE;
     if (index >= k->entry->parameter_count) return CUDA_ERROR_INVALID_VALUE;
     if (offset) *offset = k->entry->parameters[index].offset;
     if (bytes) *bytes = k->entry->parameters[index].bytes;
     return CUDA_SUCCESS;
   });
+}
+KWEMU_EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* bytes) {
+  return cuKernelGetParamInfo((CUkernel)function, index, offset, bytes);
 }
 KWEMU_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads, size_t dynamic_bytes) {
   return with_context([&] {

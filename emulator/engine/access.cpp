@@ -152,7 +152,7 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
   }
   bool read = kind == kRead || kind == kVolatileRead;
   if (engine.options.detect) {
-    if (kind == kRead ? plain_read(r, address, bytes) : kind == kWrite && plain_write(r, address, bytes, pc)) return;
+    if (kind == kRead ? plain_read(r, address, bytes, pc) : kind == kWrite && plain_write(r, address, bytes, pc)) return;
     if (read)
       check_read(r, address, bytes, pc, kind == kVolatileRead && !shared);
     else

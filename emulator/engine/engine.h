@@ -49,9 +49,10 @@ enum CellFlags : u32 {
 };
 struct Cell {
   u64 write, read1, read2;  // epochs
-  u32 flags;
-  u32 write_pc;  // low half of the place of the last write; `full_pc` finds the rest
+  u32 flags : 5, write_pc : 27;  // places are offsets in the module that runs: those of earlier launches are never asked for
+  u32 read_pc;                   // of read1
 };
+static_assert(sizeof(Cell) == 32);
 struct Block;
 struct Region {  // one device allocation, one device variable, or the shared memory of one block
   u64 lo = 0, hi = 0;
@@ -197,6 +198,8 @@ struct Engine {
   std::vector<Module*> modules;
 };
 extern Engine engine;
+inline u32 short_pc(void* pc) { return (u32)((u64)pc - engine.module->lo) & 0x7ffffff; }
+inline void* full_pc(u32 offset) { return (void*)(engine.module->lo + offset); }
 extern Thread* current;  // the GPU thread that runs; null on the host
 
 // ---- fibers (fiber.cpp) -----------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ void host_wrote(u64 address, u64 bytes) {
   }
   u64 count;
   Cell* c = cells_of(r, address, bytes, count);
-  for (u64 i = 0; i < count; i++) c[i] = {0, 0, 0, kInit, 0};
+  for (u64 i = 0; i < count; i++) c[i] = {0, 0, 0, kInit, 0, 0};
 }
 
 void host_reads(u64 address, u64 bytes) {
@@ -116,7 +116,7 @@ void device_copied(u64 to, u64 from, u64 bytes) {
   if (b->shift > shift) refine(b, shift);
   Cell* source = cells_of(b, from, bytes, count);
   Cell* target = cells_of(a, to, bytes, count);
-  for (u64 i = 0; i < count; i++) target[i] = {0, 0, 0, source[i].flags & (u32)kInit, 0};
+  for (u64 i = 0; i < count; i++) target[i] = {0, 0, 0, source[i].flags & (u32)kInit, 0, 0};
 }
 
 void zero_fill(u64 address, u64 bytes) {
@@ -154,7 +154,7 @@ u64 unwritten_bytes(u64 address) {
 void forget_epochs() {
   auto clear = [](Region* r) {
     for (size_t i = 0; i < r->cell_count; i++)
-      if (r->cells[i].write | r->cells[i].read1 | r->cells[i].flags) r->cells[i] = {0, 0, 0, r->cells[i].flags & (u32)kInit, 0};
+      if (r->cells[i].write | r->cells[i].read1 | r->cells[i].flags) r->cells[i] = {0, 0, 0, r->cells[i].flags & (u32)kInit, 0, 0};
   };
   for (auto& r : engine.regions)
     if (!r->freed) clear(r.get());

@@ -58,11 +58,6 @@ std::string place(void* pc) {
 }
 bool same_line(void* a, void* b) { return a == b || place(a) == place(b); }
 void forget_places() { places.clear(); }
-void* full_pc(u32 low) {
-  for (Module* m : engine.modules)
-    if (u32 offset = low - (u32)m->lo; offset < m->hi - m->lo) return (void*)(m->lo + offset);
-  return nullptr;
-}
 
 std::string name_of(const Thread* t) {
   char b[160];

@@ -163,6 +163,9 @@ KWEMU_EXPORT nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t* bytes) {
   *bytes = 0;  // as NVRTC does for a real architecture: there is none
   return NVRTC_SUCCESS;
 }
+KWEMU_EXPORT nvrtcResult nvrtcGetPTX(nvrtcProgram program, char*) {
+  return program && program->built.ok ? NVRTC_SUCCESS : NVRTC_ERROR_INVALID_PROGRAM;
+}
 KWEMU_EXPORT nvrtcResult nvrtcGetLoweredName(nvrtcProgram program, const char* expression, const char** name) {
   if (!program) return NVRTC_ERROR_INVALID_PROGRAM;
   if (!expression || !name) return NVRTC_ERROR_INVALID_INPUT;
