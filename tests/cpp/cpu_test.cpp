@@ -261,7 +261,7 @@ void hard_values(kw::DType t) {
   }
   Case c{1, 21, t, t};
   Gated g(c);
-  std::pair<float, float> gate_and_silu[] = {{inf, inf},   {nan, nan},     {-inf, nan},    {0.f, 0.f},
+  std::pair<float, float> gate_and_silu[] = {{inf, inf},   {nan, nan},     {-inf, -0.f},    {0.f, 0.f},
                                              {-0.f, -0.f}, {3e38f, 3e38f}, {-3e38f, -0.f}, {-200.f, -0.f}};
   for (int64_t i = 0; i < 21; i++) g.gate.set(0, i, gate_and_silu[i % 8].first), g.up.set(0, i, 1.f);
   g.run(c);
