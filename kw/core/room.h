@@ -100,7 +100,8 @@ class Choice {
     std::strcpy(k.name, expression.c_str());
     return raw_.kernel_count++;
   }
-  // What `fill` gets back through tile_of<Tile>(choice): a small struct of the room's own.
+  int32_t& tile(int i) { return raw_.tile[i]; }
+  // Or all at once, what `fill` gets back through tile_of<Tile>(choice): a small struct of the room's own.
   template <class Tile>
   void tile(const Tile& tile) {
     static_assert(std::is_trivially_copyable_v<Tile> && sizeof(Tile) <= sizeof raw_.tile);
@@ -173,7 +174,7 @@ int32_t guarded(kw_message* message, F&& body) noexcept {  // no exception cross
 //   void cpu(const Call&)
 //   void reference(const Call&)                                                          in double
 template <auto choose, auto fill, auto cpu, auto reference>
-constexpr kw_op_def make_op(const char* contract) {
+constexpr kw_op_def make_op(const char* contract, const kw_bench_case* bench, int32_t bench_count) {
   kw_op_def op{};
   op.struct_size = sizeof(kw_op_def);
   op.abi_version = KW_ABI_VERSION;
@@ -192,14 +193,17 @@ constexpr kw_op_def make_op(const char* contract) {
   };
   op.cpu = [](const kw_bound* b, kw_message* m) -> int32_t { return detail::guarded(m, [&] { cpu(Call(*b)); }); };
   op.reference = [](const kw_bound* b, kw_message* m) -> int32_t { return detail::guarded(m, [&] { reference(Call(*b)); }); };
+  op.bench = bench;
+  op.bench_count = bench_count;
   return op;
+}
+template <auto choose, auto fill, auto cpu, auto reference>
+constexpr kw_op_def make_op(const char* contract) {
+  return make_op<choose, fill, cpu, reference>(contract, nullptr, 0);
 }
 template <auto choose, auto fill, auto cpu, auto reference, int32_t count>
 constexpr kw_op_def make_op(const char* contract, const kw_bench_case (&bench)[count]) {
-  kw_op_def op = make_op<choose, fill, cpu, reference>(contract);
-  op.bench = bench;
-  op.bench_count = count;
-  return op;
+  return make_op<choose, fill, cpu, reference>(contract, bench, count);
 }
 
 }  // namespace kw
