@@ -4,9 +4,9 @@
 
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <unordered_set>
 
+#include "faces/c/guarded.h"
 #include "kw/core/bind.h"
 #include "kw/core/error.h"
 #include "kw/core/manifest.h"
@@ -18,29 +18,6 @@ namespace {
 
 // Plain memory, so that keeping an error never fails and a thread's end has nothing to clean up.
 thread_local kw_message last_error;
-
-int keep(int32_t status, const char* text) noexcept {
-  last_error.status = status;
-  std::snprintf(last_error.text, sizeof last_error.text, "%s", text);
-  return status;
-}
-
-// No exception leaves a C function: it becomes a status, and a sentence for kw_last_error.
-template <class F>
-int guarded(F&& body) noexcept {
-  try {
-    body();
-    return KW_OK;
-  } catch (const kw::Error& e) {
-    return keep(e.status(), e.what());
-  } catch (const std::bad_alloc&) {
-    return keep(KW_ERROR_MEMORY, "there is no memory left on the host");
-  } catch (const std::exception& e) {
-    return keep(KW_ERROR_INTERNAL, e.what());
-  } catch (...) {
-    return keep(KW_ERROR_INTERNAL, "an unknown exception");
-  }
-}
 
 const kw::Op* op_of(const kw_op* op) { return reinterpret_cast<const kw::Op*>(op); }
 const kw_op* handle(const kw::Op* op) { return reinterpret_cast<const kw_op*>(op); }
@@ -71,6 +48,14 @@ void load_library(const char* path) {
 }
 
 }  // namespace
+
+int kw::keep_error(int32_t status, const char* text) noexcept {
+  last_error.status = status;
+  std::snprintf(last_error.text, sizeof last_error.text, "%s", text);
+  return status;
+}
+
+using kw::guarded;
 
 extern "C" {
 

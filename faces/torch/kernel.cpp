@@ -1,11 +1,11 @@
 #include "faces/torch/kernel.h"
 
 #include <array>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "faces/c/guarded.h"
 #include "faces/torch/call.h"
 #include "kw/core/bind.h"
 #include "kw/core/error.h"
@@ -173,23 +173,13 @@ void run(const Op& op, Slot* slots, size_t result_count) {
 }
 
 // No exception of ours crosses into torch, and nothing with a destructor lives in a frame that torch's exception crosses: with a static
-// libgcc either one ends the process. So `attempt` turns what went wrong into text, and `kernel` lets torch throw it.
-thread_local char failure[4096];
-
+// libgcc either one ends the process. So `attempt` leaves a sentence in kw_last_error, and `kernel` lets torch throw it.
 [[gnu::noinline]] bool attempt(int index, Slot* slots, uint64_t results) noexcept {
-  try {
-    run(*ops()[static_cast<size_t>(index)], slots, results);
-    return true;
-  } catch (const std::exception& e) {
-    std::snprintf(failure, sizeof failure, "%s", e.what());
-  } catch (...) {
-    std::snprintf(failure, sizeof failure, "an unknown exception");
-  }
-  return false;
+  return guarded([&] { run(*ops()[static_cast<size_t>(index)], slots, results); }) == KW_OK;
 }
 
 void kernel(int index, Slot* slots, uint64_t results) {
-  if (!attempt(index, slots, results)) shim().aoti_torch_check(false, "kernelwright", "", 0, failure);
+  if (!attempt(index, slots, results)) shim().aoti_torch_check(false, "kernelwright", "", 0, kw_last_error());
 }
 
 template <int index>

@@ -1,6 +1,6 @@
 // Which vector instructions this machine has, and the kernel that was compiled for them.
 //
-// CPU kernels are written once, in a .inc file, and compiled for every instruction set into a namespace of its own (each_isa.h).
+// CPU kernels are written once, in a .inc file, and compiled for every instruction set into a namespace of its own (each_isa.inc).
 // KW_FOR_ISA picks at run time. All of them give the same bits: the lanes are fixed (vector.h) and nothing is contracted into
 // fused multiply-adds.
 #pragma once

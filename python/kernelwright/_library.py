@@ -13,8 +13,7 @@ class ArgumentError(ValueError, RuntimeError):
     torch makes of the same sentence when a call goes through its dispatcher."""
 
 
-# By kw_status (kw/core/abi.h); the frameworks may have better ones.
-_ARGUMENT = 2
+# By kw_status (kw/core/abi.h).
 _ERRORS = (RuntimeError, RuntimeError, ArgumentError, NotImplementedError, RuntimeError, RuntimeError, MemoryError, RuntimeError)
 
 
@@ -36,6 +35,7 @@ class Library:
         for name, result, arguments in (
             ("kw_version", text, []),
             ("kw_last_error", text, []),
+            ("kw_last_error_status", ctypes.c_int32, []),
             ("kw_manifest", text, []),
             ("kw_op_find", pointer, [text]),
             ("kw_op_calls", ctypes.c_uint64, [pointer]),
@@ -57,6 +57,13 @@ class Library:
 
     def last_error(self) -> str:
         return self._c.kw_last_error().decode()
+
+    def exception_for(self, text: str) -> Exception | None:
+        """The exception that an error of this thread's last call is, when `text` is its sentence."""
+        sentence = self.last_error()
+        if not sentence or not text.startswith(sentence):
+            return None
+        return self.errors[self._c.kw_last_error_status()](sentence)
 
     def ops(self) -> list[_manifest.Op]:
         if self._ops is None:

@@ -9,7 +9,7 @@
 #include "testing/expect.h"
 
 #define KW_ISA_FILE "tests/cpp/cpu_vector_test.inc"
-#include "kw/cpu/each_isa.h"
+#include "kw/cpu/each_isa.inc"
 
 using namespace kw::cpu;
 

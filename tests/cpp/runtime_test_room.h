@@ -62,7 +62,7 @@ inline void choose(const kw::Problem& p, const kw_device_facts&, kw::Choice& out
   if (p.choice("fault") == choose_throws) throw kw::Error(KW_ERROR_UNSUPPORTED, "there is no kernel for this");
   const char* name = p.choice("fault") == no_such_kernel ? "test::nothing" : "test::axpby";
   out.kernel("test/axpby.cuh", kw::format("%s<%s, %lld>", name, p.type("T"), static_cast<long long>(p.choice("threads"))));
-  out.tile(0) = static_cast<int32_t>(p.choice("threads"));
+  out.tile(static_cast<uint32_t>(p.choice("threads")));
 }
 
 inline void fill(const kw::Call& c, const kw_device_facts&, const kw_choice& choice, kw::Launches& out) {
@@ -70,14 +70,14 @@ inline void fill(const kw::Call& c, const kw_device_facts&, const kw_choice& cho
   if (fault == fill_throws) throw kw::Error(KW_ERROR_ARGUMENT, "this cannot be filled");
   Params p{c.data("x"),       c.data("y"),       c.data("z"),       rows,        n,
            c.row_stride("x"), c.row_stride("y"), c.row_stride("z"), c.attr("a"), c.attr("b")};
-  auto threads = static_cast<uint32_t>(choice.tile[0]);
+  auto threads = kw::tile_of<uint32_t>(choice);
   kw::Grid grid{static_cast<uint32_t>((rows * n + threads - 1) / threads)};
   if (fault == out_of_bounds) p.rows++, grid.x += static_cast<uint32_t>(n);
   if (fault == grid_too_large) grid.y = 70000;
   if (fault == wrong_params)
     out.add(0, grid, threads, p.rows);
   else
-    out.add(0, grid, threads, p, fault == shared_too_large ? 1u << 20 : 0, fault == bad_cluster ? 3 : 0);
+    out.add(0, grid, threads, p, fault == shared_too_large ? 1u << 20 : 0, fault == bad_cluster ? 5 : 0);
 }
 
 inline void cpu(const kw::Call& c) {

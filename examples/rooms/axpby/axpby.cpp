@@ -34,12 +34,13 @@ void rows(const Call& c) {
 void cpu(const Call& c) { c.dtype("T") == KW_F64 ? rows<double>(c) : rows<float>(c); }
 void reference(const Call& c) { rows<double>(c); }
 
-constexpr kw_bench_case cases[] = {{"x=f32[8192,4096] y=f32[8192,4096]"}};
+constexpr kw_bench_case bench[] = {{"x=f32[8192,4096] y=f32[8192,4096]"}};
 
 constexpr kw_op_def op = make_op<choose, fill, cpu, reference>(R"(
   axpby(x: T[*B, N], y: T[*B, N], *, a: float = 1, b: float = 1) -> z: T[*B, N]
-    where T: f32 f64)",
-                                                               cases, std::size(cases));
+    where T: f32 f64
+)",
+                                                               bench);
 
 }  // namespace
 }  // namespace kw::ops::axpby

@@ -65,9 +65,10 @@ struct Function {
   PyObject* enumerations;                   // by argument: the values, or None
   PyObject *slow, *apply;
   Indices differentiable;  // entry: inputs that may need a gradient
-  Indices save;            // forward: what autograd keeps; i: argument i, -1-k: result k
-  Indices keep;            // forward: attributes that the backward needs
-  Indices silent;          // forward: outputs without a gradient
+  // Of `forward`; i stands for argument i, -1-k for result k.
+  Indices save;            // what autograd keeps
+  Indices keep;            // attributes that the backward needs
+  Indices silent;          // outputs without a gradient
 };
 
 struct Arguments {

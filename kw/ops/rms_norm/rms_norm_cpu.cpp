@@ -34,7 +34,7 @@ constexpr int64_t worth_a_thread = 32768;
 }  // namespace kw::cpu
 
 #define KW_ISA_FILE "kw/ops/rms_norm/rms_norm_cpu.inc"
-#include "kw/cpu/each_isa.h"
+#include "kw/cpu/each_isa.inc"
 
 namespace kw::ops::rms_norm {
 namespace {

@@ -6,7 +6,7 @@
 #include "kw/cpu/parallel.h"
 
 #define KW_ISA_FILE "kw/ops/swiglu/swiglu_cpu.inc"
-#include "kw/cpu/each_isa.h"
+#include "kw/cpu/each_isa.inc"
 
 namespace kw::ops::swiglu {
 namespace {

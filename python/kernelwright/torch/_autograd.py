@@ -14,7 +14,7 @@ import torch
 from .._manifest import Op
 
 _REFUSALS = {
-    "double": "{op} has no gradient of its own: {of} cannot be differentiated a second time",
+    "double": "{backward} has no gradient of its own: {forward} cannot be differentiated a second time",
     "none": "{op} has no gradient: call it under torch.no_grad() or on detached tensors",
     "written": "{op} writes to its arguments and has no gradient: call it under torch.no_grad() or on detached tensors",
     "forward": "{op} has no forward-mode derivative (jvp, dual tensors); reverse mode works",
@@ -22,7 +22,9 @@ _REFUSALS = {
 
 
 def refusal(op: Op, why: str) -> RuntimeError:
-    return RuntimeError(_REFUSALS[why].format(op=op.name, of=op.backward_of))
+    forward = op.backward_of or op.name
+    backward = op.gradient.op if op.gradient else op.name
+    return RuntimeError(_REFUSALS[why].format(op=op.name, forward=forward, backward=backward))
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,10 @@ class Formula:
         kept = [f"a_{arguments[i].name}" for i in self.keep]
         names = {"gradient": outputs, "saved": saved, "attribute": kept}
         call = ", ".join(names[kind][at] for kind, at in self.sources)
-        made = [f"g_{r.name}" for r in self.backward.outputs]
+        results = self.backward.outputs or [self.backward.inputs[i] for i in self.backward.writes]
+        made = [f"g_{r.name}" for r in results]
         back = ["None"] * len(arguments)
-        for place, result, target in zip(made, self.backward.outputs, self.targets):
+        for place, result, target in zip(made, results, self.targets):
             back[target] = place
             if result.present_with:  # absent is an empty tensor for the dispatcher, None for autograd
                 kind, at = self.sources[[i.name for i in self.backward.inputs].index(result.present_with)]
@@ -69,7 +72,11 @@ class Formula:
             lines.append(f"    {', '.join(saved)}, = ctx.saved_tensors")
         if kept:
             lines.append(f"    {', '.join(kept)}, = ctx.attributes")
-        lines.append(f"    {', '.join(made)} = call({call})")
+        if self.backward.outputs:
+            lines.append(f"    {', '.join(made)} = call({call})")
+        else:  # the gradients lie in the tensors that the backward wrote to
+            written = [names[kind][at] for kind, at in (self.sources[i] for i in self.backward.writes)]
+            lines += [f"    call({call})", f"    {', '.join(made)} = {', '.join(written)}"]
         lines.append(f"    return {', '.join(back)},")
         return "\n".join(lines) + "\n"
 
@@ -78,16 +85,38 @@ class Formula:
         exec(compile(self.source(), f"<gradient of {self.op.name}>", "exec"), scope)
         return scope["backward"]
 
+    @property
+    def saves(self) -> bool:
+        """Whether the op has results that only autograd sees."""
+        return len(self.op.kept) != len(self.op.outputs)
+
     def remember(self, ctx, arguments, results) -> None:
         """setup_context: `results` are all kept results, a tuple."""
         ctx.save_for_backward(*(arguments[i] if i >= 0 else results[-1 - i] for i in self.save))
         ctx.attributes = tuple(arguments[i] for i in self.keep)
-        saved = results[len(self.op.outputs) :]
-        quiet = [results[i] for i in self.silent] + list(saved)
-        if quiet:
-            ctx.mark_non_differentiable(*quiet)
-        if len(self.op.outputs) - len(self.silent) == 1:
+        if self.silent:
+            ctx.mark_non_differentiable(*(results[i] for i in self.silent))
+        if self.saves or len(self.op.outputs) - len(self.silent) == 1:
             ctx.set_materialize_grads(False)
+        if self.saves:
+            ctx.likes = [(r.shape, r.dtype, r.device) for r in results[: len(self.op.outputs)]]
+
+    def make_backward_of_all(self, call):
+        """The backward of a function that returns all kept results. Nothing flows into a saved result but a second derivative."""
+        backward, count = self.make_backward(call), len(self.op.outputs)
+        if not self.saves:
+            return backward
+
+        def backward_of_all(ctx, *gradients):
+            if any(g is not None for g in gradients[count:]):
+                raise refusal(self.op, "double")
+            own = gradients[:count]
+            if any(g is not None for g in own):
+                zeros = (torch.zeros(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.likes)
+                own = [z if g is None else g for g, z in zip(own, zeros)]
+            return backward(ctx, *own)
+
+        return backward_of_all
 
 
 def formula(op: Op, find) -> Formula | None:
@@ -133,18 +162,14 @@ def register(op: Op, f: Formula | None, public, private, library: torch.library.
 
         torch.library.register_autograd(public._name, refuse, lib=library)
         return
-    backward = f.make_backward(getattr(torch.ops.kernelwright, f.backward.name).default)
-    saves = len(op.kept) != len(op.outputs)
-    target = private if saves else public
+    target = private if f.saves else public
+    backward = f.make_backward_of_all(getattr(torch.ops.kernelwright, f.backward.name).default)
 
     def setup_context(ctx, inputs, output):
         f.remember(ctx, inputs, output if isinstance(output, tuple) else (output,))
 
-    def backward_of_all(ctx, *gradients):  # the private op returns the saved results too; they have no gradient
-        return backward(ctx, *gradients[: len(op.outputs)])
-
-    torch.library.register_autograd(target._name, backward_of_all, setup_context=setup_context, lib=library)
-    if saves:
+    torch.library.register_autograd(target._name, backward, setup_context=setup_context, lib=library)
+    if f.saves:
         _route_to_private(op, public, private, library)
 
 
@@ -192,20 +217,15 @@ def make_transformable(op: Op, f: Formula | None, call, backward, vmap):
             f.remember(ctx, op.fill(inputs), output if isinstance(output, tuple) else (output,))
 
     def refuse(ctx, *gradients):
-        raise refusal(op, "written" if op.writes else "double" if op.backward_of else "none")
+        raise refusal(op, "double" if op.backward_of else "none")
 
     def jvp(ctx, *tangents):
         raise refusal(op, "forward")
 
-    gradient = f.make_backward(backward) if f else None
-
-    def backward_of_all(ctx, *gradients):
-        return gradient(ctx, *gradients[: len(op.outputs)])
-
     methods = {
         "forward": forward,
         "setup_context": setup_context,
-        "backward": backward_of_all if f else refuse,
+        "backward": f.make_backward_of_all(backward) if f else refuse,
         "jvp": jvp,
         "vmap": vmap,
     }

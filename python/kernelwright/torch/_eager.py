@@ -6,7 +6,7 @@ package is imported, and where one is missing there is no fast path, only a slow
 import torch
 from torch.autograd import forward_ad
 
-from .._library import ArgumentError, library
+from .._library import library
 from .._manifest import Op, Tensor
 from . import _autograd, _vmap
 
@@ -103,10 +103,10 @@ class Eager:
         try:
             return target(*arguments)
         except RuntimeError as e:
-            sentence = str(e).split("\n")[0]
-            if type(e) is RuntimeError and sentence.startswith(f"{self.op.name}: "):
-                raise ArgumentError(sentence) from None
-            raise
+            own = library.exception_for(str(e)) if type(e) is RuntimeError else None
+            if own is None:
+                raise
+            raise own from None
 
     def _outputs(self, kept):
         return kept[0] if len(self.op.outputs) == 1 else kept[: len(self.op.outputs)]
@@ -147,7 +147,7 @@ class Eager:
         if _fast is None or op.writes or any(i.is_list for i in op.inputs):
             return self.slow
         tensors = range(len(op.inputs))
-        if f is None:
+        if f is None or f.saves:  # a saved result must be an output of the node that refuses a second derivative: the dispatcher's has it
             return _make("entry", op, self.slow, self.slow, differentiable=tensors)
         fast_backward = _make("entry", f.backward, backward.slow)
         graph_backward = backward.public
@@ -155,7 +155,7 @@ class Eager:
         def call(*arguments):  # grad mode is on inside a backward only with create_graph=True
             return (graph_backward if torch.is_grad_enabled() else fast_backward)(*arguments)
 
-        forward = _make("forward", op, self.all_results, save=f.save, keep=f.keep, silent=f.silent)
+        forward = _make("forward", op, self.all_results, save=f.save, keep=f.keep, silent=[-1 - k for k in f.silent])
         methods = {"forward": staticmethod(forward), "backward": staticmethod(f.make_backward(call))}
         function = type(f"Kernelwright_{op.name}", (torch.autograd.Function,), methods)
         apply = super(torch.autograd.Function, function).apply  # C's apply without Function.apply's Python layer: 1-2 us less

@@ -3,6 +3,7 @@ same rules as kw/core/bind.cpp, but every size may be symbolic; tests/torch/test
 
 import torch
 
+from .._library import ArgumentError
 from .._manifest import Op, Tensor
 
 DTYPES = {
@@ -61,7 +62,7 @@ class _Binder:
                     self.refuse(f"{argument.name} is on {t.device}, but {first[0]} is on {first[1].device}")
                 self.bind_dtype(argument, t.dtype)
             if argument.is_list:
-                lists[argument] = tensors
+                lists[argument.name] = argument, tensors
             else:
                 self.bind_shape(argument, argument.name, tuple(value.shape))
         self.solve_expressions()
@@ -75,15 +76,16 @@ class _Binder:
         """Lists run side by side: item k of each shares dimensions of its own."""
         if not lists:
             return
-        counts = {a.name: len(tensors) for a, tensors in lists.items()}
-        if len(set(counts.values())) > 1:
-            (a, n), (b, m) = list(counts.items())[:2]
-            self.refuse(f"{b} has {m} tensors, but {a} has {n}")
+        counts = {name: len(tensors) for name, (_, tensors) in lists.items()}
+        (first, n), *others = counts.items()
+        for name, m in others:
+            if m != n:
+                self.refuse(f"{name} has {m} tensors, but {first} has {n}")
         outside = dict(self.dims)
-        for k in range(min(counts.values())):
+        for k in range(n):
             self.dims, self.expressions = dict(outside), []
-            for argument, tensors in lists.items():
-                self.bind_shape(argument, f"{argument.name}[{k}]", tuple(tensors[k].shape))
+            for name, (argument, tensors) in lists.items():
+                self.bind_shape(argument, f"{name}[{k}]", tuple(tensors[k].shape))
             self.solve_expressions()
         self.dims = outside
 
@@ -173,7 +175,7 @@ class _Binder:
             torch._check(got == wanted, lambda: f"{self.op.name}: {sentence()}")
 
     def refuse(self, sentence):
-        raise RuntimeError(f"{self.op.name}: {sentence}")
+        raise ArgumentError(f"{self.op.name}: {sentence}")
 
 
 def _size_text(name, shape, at):

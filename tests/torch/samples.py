@@ -1,0 +1,97 @@
+"""Valid inputs for any op, made from its contract alone."""
+
+import itertools
+
+import torch
+
+from kernelwright._library import library
+from kernelwright._manifest import Op, Tensor, required
+from kernelwright.torch._fake import DTYPES, _dtype, _names, _size
+
+LEADING = [(3,), (), (2, 3), (0,)]
+
+
+def all_ops() -> list[Op]:
+    return library.ops()
+
+
+def devices_of(op: Op) -> list[str]:
+    """The test room has no GPU kernels."""
+    return ["cuda"] if torch.cuda.is_available() and not op.name.startswith("test_") else ["cpu"]
+
+
+def dtype_choices(op: Op):
+    """Every assignment of the type variables."""
+    names = list(op.types)
+
+    def extend(chosen, rest):
+        if not rest:
+            yield dict(chosen)
+            return
+        options = {chosen[o["variable"]] if isinstance(o, dict) else o for o in op.types[rest[0]]}
+        for o in sorted(options):
+            yield from extend({**chosen, rest[0]: o}, rest[1:])
+
+    return list(extend({}, names))
+
+
+def dimensions(op: Op, leading=(3,), inner=8) -> dict:
+    return {n: tuple(leading) if variadic else inner + 4 * k for k, (n, variadic) in enumerate(op.dims.items())}
+
+
+def make_tensor(t: Tensor, op: Op, dims, types, device="cpu", grad=False):
+    shape = []
+    for place in t.shape:
+        if isinstance(place, str) and place.startswith("*"):
+            shape += dims[place[1:]]
+        else:
+            shape.append(_size(op, place, dims))
+    dtype = DTYPES[_dtype(t.element, types)]
+    if dtype.is_floating_point:
+        x = torch.randn(shape, device=device).to(dtype)
+        return x.requires_grad_(grad)
+    return torch.randint(0, 2, shape, device=device).to(dtype)
+
+
+def value_of(attribute, default):
+    if default is not required:
+        return default
+    return {"float": 1e-3, "int": 1, "bool": False, "str": "text", "enum": (attribute.values or [None])[0]}[attribute.type]
+
+
+def sample(op: Op, types, leading=(3,), inner=8, absent=(), device=None, grad=False) -> list:
+    """Arguments of one call: tensors, then attributes."""
+    dims = dimensions(op, leading, inner)
+    device = device or devices_of(op)[0]
+    out = []
+    for t in op.inputs:
+        if t.optional and t.name in absent:
+            out.append(None)
+        elif t.is_list:
+            items = [{n: (tuple(leading) + (2,) * k if v else inner + k) for n, v in op.dims.items()} for k in range(2)]
+            items = [{**dims, **{n: d[n] for n in d if n in _names_of(t)}} for d in items]
+            out.append([make_tensor(t, op, d, types, device, grad) for d in items])
+        else:
+            out.append(make_tensor(t, op, dims, types, device, grad and not t.written))
+    return out + [value_of(a, d) for a, d in zip(op.attributes, op.defaults[len(op.inputs) :])]
+
+
+def _names_of(t: Tensor) -> set:
+    return set().union(*(_names(p) for p in t.shape)) if t.shape else set()
+
+
+def samples(op: Op, device=None, grad=False):
+    """A call for every assignment of types, every set of absent inputs, and every kind of leading dimensions."""
+    optional = [t.name for t in op.inputs if t.optional]
+    absent = [c for k in range(len(optional) + 1) for c in itertools.combinations(optional, k)]
+    for types, gone in itertools.product(dtype_choices(op), absent):
+        for leading in LEADING:
+            yield sample(op, types, leading, absent=gone, device=device, grad=grad)
+
+
+def public_op(op: Op):
+    return getattr(torch.ops.kernelwright, op.name).default
+
+
+def private_op(op: Op):
+    return getattr(torch.ops.kernelwright, "_" + op.name).default

@@ -1,0 +1,194 @@
+"""What autograd must refuse, detect or leave alone."""
+
+import gc
+import sys
+import weakref
+
+import pytest
+import samples as s
+import torch
+
+import kernelwright.torch as kt
+
+FORWARD = [op for op in s.all_ops() if op.gradient]
+WAYS = {"function": lambda op: getattr(kt, op.name), "dispatcher": s.public_op}
+
+
+def first(y):
+    return y[0] if isinstance(y, tuple) else y
+
+
+def sample(op, grad=True):
+    return s.sample(op, s.dtype_choices(op)[-1], (3,), 8, grad=grad)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
+class TestForward:
+    def test_second_derivative_is_refused(self, op, way):
+        arguments = sample(op)
+        (g,) = torch.autograd.grad(first(WAYS[way](op)(*arguments)).sum(), arguments[0], create_graph=True)
+        with pytest.raises(RuntimeError, match=f"{op.gradient.op} has no gradient of its own: {op.name} cannot be differentiated a second time"):
+            torch.autograd.grad(g.sum(), arguments[0])
+
+    def test_saved_tensor_changed_in_place_is_detected(self, op, way):
+        arguments = sample(op)
+        arguments[0] = arguments[0] * 1
+        y = first(WAYS[way](op)(*arguments))
+        arguments[0].mul_(2)
+        if op.inputs[0].name in op.gradient.arguments:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                y.sum().backward()
+        else:
+            y.sum().backward()
+
+    @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+    def test_nothing_is_kept_without_a_gradient(self, op, way, mode):
+        arguments = sample(op)
+        before = sys.getrefcount(arguments[0])
+        with mode():
+            y = WAYS[way](op)(*arguments)
+        assert first(y).grad_fn is None and not first(y).requires_grad
+        after = sys.getrefcount(arguments[0])  # not inside the assert: pytest keeps references of its own
+        assert after == before
+        gone = weakref.ref(arguments[0])
+        arguments.clear()
+        gc.collect()
+        assert gone() is None
+
+    def test_graph_is_freed(self, op, way):
+        arguments = sample(op)
+        y = first(WAYS[way](op)(*arguments))
+        gone = weakref.ref(arguments[0])
+        y.sum().backward()
+        with pytest.raises(RuntimeError, match="second time"):
+            y.sum().backward()
+        del y
+        arguments.clear()
+        gc.collect()
+        assert gone() is None
+
+    def test_retain_graph(self, op, way):
+        arguments = sample(op)
+        y = first(WAYS[way](op)(*arguments))
+        one = torch.autograd.grad(y.sum(), arguments[0], retain_graph=True)[0]
+        assert torch.equal(one, torch.autograd.grad(y.sum(), arguments[0])[0])
+
+    def test_checkpoint_and_hooks(self, op, way):
+        from torch.utils.checkpoint import checkpoint
+
+        arguments = sample(op)
+        call = WAYS[way](op)
+        count = 0
+
+        def pack(t):
+            nonlocal count
+            count += 1
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            y = first(call(*arguments))
+        assert count > 0
+        one = torch.autograd.grad(y.sum(), arguments[0])[0]
+        y = checkpoint(lambda *a: first(call(*a)), *arguments, use_reentrant=False)
+        assert torch.equal(one, torch.autograd.grad(y.sum(), arguments[0])[0])
+
+
+@pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
+def test_forward_mode_is_refused(op):
+    import torch.autograd.forward_ad as forward_ad
+
+    arguments = sample(op, grad=False)
+    with forward_ad.dual_level():
+        dual = [forward_ad.make_dual(arguments[0], torch.ones_like(arguments[0])), *arguments[1:]]
+        with pytest.raises(RuntimeError, match=f"{op.name} has no forward-mode derivative"):
+            getattr(kt, op.name)(*dual)
+        assert first(getattr(kt, op.name)(*arguments)) is not None  # no tangent: allowed
+    with pytest.raises(RuntimeError, match=f"{op.name} has no forward-mode derivative"):
+        torch.func.jvp(lambda x: first(getattr(kt, op.name)(x, *arguments[1:])), (arguments[0],), (arguments[0],))
+
+
+@pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
+def test_transforms(op):
+    """torch.func: grad, vjp, vmap over leading and other dimensions, vmap of a batched weight, per-sample gradients."""
+    call = getattr(kt, op.name)
+    types = s.dtype_choices(op)[-1]
+    batch = [s.sample(op, types, (3,), 8) for _ in range(4)]
+    n = len(op.inputs)
+    stacked = [torch.stack([b[i] for b in batch]) for i in range(n)]
+    rest = batch[0][n:]
+
+    def f(*tensors):
+        return first(call(*tensors, *rest))
+
+    def loss(*tensors):
+        return f(*tensors).float().square().sum()
+
+    def with_autograd(tensors):
+        leaves = [t.detach().requires_grad_() for t in tensors]
+        return torch.autograd.grad(loss(*leaves), leaves)
+
+    every = tuple(range(n))
+    for g, w in zip(torch.func.grad(loss, argnums=every)(*batch[0][:n]), with_autograd(batch[0][:n]), strict=True):
+        assert torch.equal(g, w)
+    one_by_one = torch.stack([f(*b[:n]) for b in batch])
+    assert torch.equal(torch.func.vmap(f)(*stacked), one_by_one)
+    moved = [t.movedim(0, -1) for t in stacked]
+    assert torch.equal(torch.func.vmap(f, in_dims=-1)(*moved), one_by_one)
+    only_first = torch.func.vmap(f, in_dims=(0, *[None] * (n - 1)))(stacked[0], *batch[0][1:n])
+    assert torch.equal(only_first, torch.stack([f(b[0], *batch[0][1:n]) for b in batch]))
+    per_sample = torch.func.vmap(torch.func.grad(loss, argnums=every))(*stacked)
+    for k, b in enumerate(batch):
+        for g, w in zip(per_sample, with_autograd(b[:n]), strict=True):
+            assert torch.equal(g[k], w)
+
+
+def test_op_without_gradient_refuses_at_backward():
+    xs, like = [torch.ones(2, 3, requires_grad=True)], torch.ones(4)
+    y = kt.test_total(xs, like)
+    with pytest.raises(RuntimeError, match="test_total has no gradient"):
+        y.sum().backward()
+
+
+class TestWritten:
+    def test_version_counter(self):
+        into = torch.ones(3)
+        before = into._version
+        assert kt.test_add(into, torch.ones(3), times=2) is None
+        assert into.tolist() == [3, 3, 3] and into._version == before + 1
+        torch.ops.kernelwright.test_add(into, torch.ones(3), -3.0)
+        assert into.tolist() == [0, 0, 0] and into._version == before + 2
+
+    def test_overwritten_saved_tensor_is_detected(self):
+        a = torch.ones(3, requires_grad=True)
+        h = a * 1
+        y = h * h
+        with torch.no_grad():
+            kt.test_add(h, torch.ones(3))
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+
+    def test_leaf_is_refused(self):
+        a = torch.ones(3, requires_grad=True)
+        with pytest.raises(RuntimeError, match="test_add writes to its arguments and has no gradient"):
+            kt.test_add(a, torch.ones(3))
+        assert a.tolist() == [1, 1, 1]
+
+    def test_strided_target_is_refused_untouched(self):
+        t = torch.zeros(4, 4)
+        with pytest.raises(ValueError, match="into is written in place, so its rows must be"):
+            kt.test_add(t.t(), torch.ones(4, 4))
+        assert not t.any()
+        kt.test_add(t[:, 1:3], torch.ones(4, 2))  # rows at one distance are fine
+        assert t.sum() == 8 and t[:, 1:3].sum() == 8
+
+
+def test_saved_result_only_where_a_gradient_is_wanted():
+    """The private op computes it, the public one does not: seen by what autograd keeps."""
+    x = torch.randn(2, 3, dtype=torch.float64)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t.shape) or t, lambda t: t):
+        kt.test_grow(x)
+        assert not kept
+        kt.test_grow(x.requires_grad_())
+    assert kept == [x.shape]
