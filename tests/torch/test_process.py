@@ -79,7 +79,7 @@ torch.ops.load_library({path!r})
 
 
 def test_exits_cleanly():
-    for turn in range(20 if FULL else 6):
+    for turn in range(20 if FULL else 4):
         done = python(USE + "import threading; threading.Thread(target=lambda: kt.test_grow(x)).start()")
         assert (done.returncode, done.stderr) == (0, ""), f"turn {turn}: {done.returncode} {done.stderr}"
 
@@ -111,12 +111,19 @@ def resident() -> int:
 
 
 def grows(call, count) -> int:
+    """Kilobytes; the least of three turns: a leak leaks in each, the allocator's own growth does not."""
     for _ in range(2000):
         call()
-    before = resident()
-    for _ in range(count):
-        call()
-    return resident() - before
+    least = None
+    for _ in range(3):
+        before = resident()
+        for _ in range(count):
+            call()
+        grown = resident() - before
+        least = grown if least is None else min(least, grown)
+        if least <= 0:
+            break
+    return least
 
 
 def failing(call, *arguments):
@@ -146,7 +153,7 @@ def leak_cases():
         "dispatcher, absent": lambda: op.test_blend_backward(x, x, None, 1.0, "plain"),
         "dispatcher, copied layout": lambda: op.test_blend(x.t(), None),
         "list and text": lambda: op.test_total([x, w], like, note="some text that is longer than a small string"),
-        "written": lambda: op.test_add(x, x, 0.0),
+        "written": lambda: op.test_add(x, gx.detach(), 0.0),
         "error, fast": failing(kt.test_blend, x, x),
         "error, dispatcher": failing(op.test_blend, x, x),
         "error, list": failing(op.test_total, [x, x.double()], like),
