@@ -1,5 +1,7 @@
 """Whole processes: import order, threads, fork, leaks, a clean exit."""
 
+import ctypes
+import gc
 import os
 import subprocess
 import sys
@@ -105,25 +107,33 @@ assert os.waitstatus_to_exitcode(status) == 0, status
     succeeds(code)
 
 
-def resident() -> int:
-    """Kilobytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+class _Mallinfo2(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_size_t) for n in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()]
 
 
-def grows(call, count) -> int:
-    """Kilobytes; the least of three turns: a leak leaks in each, the allocator's own growth does not."""
-    for _ in range(2000):
+_mallinfo2 = ctypes.CDLL(None).mallinfo2
+_mallinfo2.restype = _Mallinfo2
+
+
+def in_use() -> tuple[int, int]:
+    """Bytes of the C heap and blocks of Python's that are in use: exact, where the resident set also counts what was freed."""
+    gc.collect()
+    info = _mallinfo2()
+    return info.uordblks + info.hblkhd, sys.getallocatedblocks()
+
+
+def leaks(call, count) -> bool:
+    """One handle, box or reference per call would be at least 16 bytes or one block; the least of three turns, since caches fill once."""
+    for _ in range(500):
         call()
-    least = None
+    turns = []
     for _ in range(3):
-        before = resident()
+        before = in_use()
         for _ in range(count):
             call()
-        grown = resident() - before
-        least = grown if least is None else min(least, grown)
-        if least <= 0:
-            break
-    return least
+        after = in_use()
+        turns.append((after[0] - before[0], after[1] - before[1]))
+    return min(b for b, _ in turns) > count * 8 or min(k for _, k in turns) > count // 2
 
 
 def failing(call, *arguments):
@@ -163,15 +173,13 @@ def leak_cases():
 
 @pytest.mark.parametrize("case", leak_cases())
 def test_no_leak(case):
-    """One leaked handle or box per call is at least 16 bytes: 100 000 calls would show 1600 KB."""
-    count = 100_000 if FULL else 20_000
-    grown = grows(leak_cases()[case], count)
-    assert grown < count * 16 // 1024 * 0.8, f"{grown} KB in {count} calls"
+    assert not leaks(leak_cases()[case], 100_000 if FULL else 3000)
 
 
 def test_leak_check_sees_a_leak():
-    kept = []
-    assert grows(lambda: kept.append(bytearray(16)), 20_000) > 20_000 * 16 // 1024 * 0.8
+    kept, c = [], ctypes.CDLL(None)
+    assert leaks(lambda: kept.append(object()), 3000)
+    assert leaks(lambda: c.malloc(16), 3000)
 
 
 def test_threads():

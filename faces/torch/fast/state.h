@@ -40,11 +40,11 @@ inline PyObject* with_reference(PyObject* o) {
 // ---- one op ------------------------------------------------------------------------------------------------------------------
 struct Indices {
   int count = 0;
-  signed char at[KW_MAX_ARGUMENTS * 2];
+  int16_t at[KW_MAX_ARGUMENTS * 2];
   bool read(PyObject* tuple) {
     count = static_cast<int>(PyTuple_Size(tuple));
     if (count < 0 || count > KW_MAX_ARGUMENTS * 2) return false;
-    for (int i = 0; i < count; i++) at[i] = static_cast<signed char>(PyLong_AsLong(PyTuple_GetItem(tuple, i)));
+    for (int i = 0; i < count; i++) at[i] = static_cast<int16_t>(PyLong_AsLong(PyTuple_GetItem(tuple, i)));
     return true;
   }
 };
