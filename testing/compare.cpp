@@ -16,6 +16,8 @@ std::string place(const Tensor& t, int64_t linear) {
   return "[" + text;
 }
 
+std::string text(double v) { return std::isnan(v) ? "nan" : format("%.9g", v); }  // without the sign that printf gives a NaN
+
 }  // namespace
 
 Grade grade(const std::string& name, const Tensor& got, const std::vector<double>& want, const std::vector<double>& moves, double terms,
@@ -30,7 +32,8 @@ Grade grade(const std::string& name, const Tensor& got, const std::vector<double
     return g;
   }
   auto fail = [&](size_t i, const char* why) {
-    if (g.ok) g.sentence = format("%s%s is %.9g, but the reference says %.9g%s", name.c_str(), place(got, static_cast<int64_t>(i)).c_str(), value[i], want[i], why);
+    if (g.ok) g.sentence = format("%s%s is %s, but the reference says %s%s", name.c_str(), place(got, static_cast<int64_t>(i)).c_str(), text(value[i]).c_str(),
+                                    text(want[i]).c_str(), why);
     g.ok = false;
   };
   if (!is_floating(type)) {

@@ -242,11 +242,13 @@ void add_cases(const Op& op, const Scope& scope, std::vector<Case>& out, const S
 
 }  // namespace
 
-Case plain_case(const Op& op, int64_t rows, int64_t length, const Scope& scope) {
-  const std::vector<Symbols> types = type_combinations(op.contract);
-  std::vector<Arguments> all = arguments_with(op, types.at(0), {rows}, length, 0);
-  if (all.empty()) throw Error(KW_ERROR_UNSUPPORTED, op.contract.name + ": no small shape satisfies its contract");
-  return {std::move(all[0]), Values::random, Layout::plain, scope.seed};
+std::vector<Case> plain_cases(const Op& op, int64_t rows, int64_t length, const Scope& scope) {
+  std::vector<Case> out;
+  for (const Symbols& types : type_combinations(op.contract)) {
+    std::vector<Arguments> all = arguments_with(op, types, {rows}, length, 0);
+    if (!all.empty()) out.push_back({std::move(all[0]), Values::random, Layout::plain, scope.seed + out.size()});
+  }
+  return out;
 }
 
 std::vector<Case> shape_cases(const Op& op, const Scope& scope) {

@@ -67,7 +67,8 @@ std::vector<Case> shape_cases(const Op& op, const Scope& scope);
 std::vector<Case> dtype_cases(const Op& op, const Scope& scope);   // every combination of type options, presence and discrete attributes
 std::vector<Case> value_cases(const Op& op, const Scope& scope);
 std::vector<Case> layout_cases(const Op& op, const Scope& scope);
-// A single case of `rows` rows and last dimensions `length`, for the layers that compare calls with each other. With every optional input.
-Case plain_case(const Op& op, int64_t rows, int64_t length, const Scope& scope);
+// Random cases of `rows` rows and last dimension `length`, one for each combination of dtypes and with every optional input: for the
+// layers that compare calls with each other.
+std::vector<Case> plain_cases(const Op& op, int64_t rows, int64_t length, const Scope& scope);
 
 }  // namespace kw::test

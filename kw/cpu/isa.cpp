@@ -12,7 +12,8 @@ namespace {
 constexpr Isa all[] = {Isa::avx512, Isa::avx2, Isa::baseline};  // best first
 
 void demand(Isa isa, const char* by) {
-  if (!has_isa(isa)) throw Error(KW_ERROR_UNSUPPORTED, format("%s asks for %s, which this CPU or this build does not have", by, isa_name(isa)));
+  if (!has_isa(isa))
+    throw Error(KW_ERROR_UNSUPPORTED, format("%s asks for %s, which this CPU or this build does not have", by, isa_name(isa)));
 }
 
 Isa first_choice() {

@@ -1,6 +1,6 @@
 // Which vector instructions this machine has, and the kernel that was compiled for them.
 //
-// CPU kernels are written once, in a .inc file, and compiled for every instruction set into a namespace of its own (each_isa.h).
+// CPU kernels are written once, in a .inc file, and compiled for every instruction set into a namespace of its own (each_isa.inc).
 // KW_FOR_ISA picks at run time. All of them give the same bits: the lanes are fixed (vector.h) and nothing is contracted into
 // fused multiply-adds.
 #pragma once
@@ -19,9 +19,8 @@ void set_isa(Isa isa);  // for tests and measurements; throws when this CPU lack
 
 // KW_FOR_ISA(forward<T, W>): a pointer to the function of that name in the namespace of the instruction set in use.
 #if defined(__x86_64__)
-#define KW_FOR_ISA(...)                                                                                             \
-  (::kw::isa() == ::kw::Isa::avx512 ? &avx512::__VA_ARGS__ : ::kw::isa() == ::kw::Isa::avx2 ? &avx2::__VA_ARGS__ \
-                                                                                            : &baseline::__VA_ARGS__)
+#define KW_FOR_ISA(...) \
+  (::kw::isa() == ::kw::Isa::avx512 ? &avx512::__VA_ARGS__ : ::kw::isa() == ::kw::Isa::avx2 ? &avx2::__VA_ARGS__ : &baseline::__VA_ARGS__)
 #else
 #define KW_FOR_ISA(...) (&baseline::__VA_ARGS__)
 #endif

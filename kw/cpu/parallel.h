@@ -13,8 +13,7 @@ void parallel_for(int64_t count, int64_t grain, void (*body)(void* context, int6
 
 template <class F>
 void parallel_for(int64_t count, int64_t grain, F&& body) {
-  parallel_for(
-      count, grain, [](void* f, int64_t first, int64_t last) { (*static_cast<F*>(f))(first, last); }, &body);
+  parallel_for(count, grain, [](void* f, int64_t first, int64_t last) { (*static_cast<F*>(f))(first, last); }, &body);
 }
 
 int thread_count();

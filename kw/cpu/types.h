@@ -27,9 +27,12 @@ using acc_t = typename Accumulator<T>::type;
 template <class F>
 void for_type(const char* op, DType dtype, F&& f) {
   switch (dtype) {
-    case KW_F32: return f.template operator()<float>();
-    case KW_BF16: return f.template operator()<bf16>();
-    default: throw Error(KW_ERROR_UNSUPPORTED, format("%s: there is no CPU kernel for %s", op, dtype_name(dtype)));
+    case KW_F32:
+      return f.template operator()<float>();
+    case KW_BF16:
+      return f.template operator()<bf16>();
+    default:
+      throw Error(KW_ERROR_UNSUPPORTED, format("%s: there is no CPU kernel for %s", op, dtype_name(dtype)));
   }
 }
 

@@ -9,16 +9,18 @@
 namespace kw {
 
 // cuda.h renames functions to their current versions by macros (cuMemAlloc is cuMemAlloc_v2); the table and its uses are renamed alike.
-#define KW_DRIVER_FUNCTIONS(F)                                                                                                         \
-  F(cuInit)                                                                                                                            \
-  F(cuDriverGetVersion)                                                                                                                \
-  F(cuGetErrorName) F(cuGetErrorString) F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName) F(cuDeviceGetAttribute)                  \
-      F(cuDevicePrimaryCtxRetain) F(cuCtxGetCurrent) F(cuCtxSetCurrent) F(cuCtxPushCurrent) F(cuCtxPopCurrent) F(cuCtxSynchronize)     \
-          F(cuLibraryLoadData) F(cuLibraryGetKernel) F(cuKernelSetAttribute) F(cuKernelGetAttribute) F(cuLaunchKernelEx) F(cuMemAlloc) \
-              F(cuMemFree) F(cuMemGetInfo) F(cuMemcpyHtoD) F(cuMemcpyDtoH) F(cuMemcpyDtoDAsync) F(cuMemsetD8Async) F(cuStreamCreate)   \
-                  F(cuStreamDestroy) F(cuStreamSynchronize) F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventSynchronize)
+// clang-format off
+#define KW_DRIVER_FUNCTIONS(F) \
+  F(cuInit) F(cuDriverGetVersion) F(cuGetErrorName) F(cuGetErrorString) \
+  F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName) F(cuDeviceGetAttribute) \
+  F(cuDevicePrimaryCtxRetain) F(cuCtxGetCurrent) F(cuCtxSetCurrent) F(cuCtxPushCurrent) F(cuCtxPopCurrent) F(cuCtxSynchronize) \
+  F(cuLibraryLoadData) F(cuLibraryGetKernel) F(cuKernelSetAttribute) F(cuKernelGetAttribute) F(cuLaunchKernelEx) \
+  F(cuMemAlloc) F(cuMemFree) F(cuMemGetInfo) F(cuMemcpyHtoD) F(cuMemcpyDtoH) F(cuMemcpyDtoDAsync) F(cuMemsetD8Async) \
+  F(cuStreamCreate) F(cuStreamDestroy) F(cuStreamSynchronize) \
+  F(cuEventCreate) F(cuEventDestroy) F(cuEventRecord) F(cuEventSynchronize)
 // Absent in some drivers, and we can do without: null then.
 #define KW_DRIVER_OPTIONAL(F) F(cuEventElapsedTime) F(cuKernelGetParamInfo) F(cuFuncGetParamInfo)
+// clang-format on
 
 struct Driver {
 #define KW_MEMBER(name) decltype(&::name) name = nullptr;

@@ -1,7 +1,6 @@
 #include "kw/runtime/nvrtc.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -52,6 +51,9 @@ std::unique_ptr<Nvrtc> load() {
   if (!(compiler->name = reinterpret_cast<decltype(compiler->name)>(dlsym(handle, #name)))) missing += " " #name;
   KW_NVRTC_FUNCTIONS(KW_LOAD)
 #undef KW_LOAD
+#define KW_LOAD(name) compiler->name = reinterpret_cast<decltype(compiler->name)>(dlsym(handle, #name));
+  KW_NVRTC_OPTIONAL(KW_LOAD)
+#undef KW_LOAD
   if (!missing.empty()) throw Error(KW_ERROR_TOOLCHAIN, "this NVRTC lacks" + missing + ": NVRTC 12.0 or newer is needed");
   compiler->path = file_of(reinterpret_cast<const void*>(compiler->nvrtcCompileProgram));
   compiler->nvrtcVersion(&compiler->major, &compiler->minor);
@@ -62,12 +64,6 @@ std::unique_ptr<Nvrtc> load() {
     std::sort(compiler->archs.begin(), compiler->archs.end());
   }
   compiler->identity = format("nvrtc %d.%d", compiler->major, compiler->minor);
-  if (dlsym(handle, "cuInit")) {  // the emulator: its version does not say which build of it this is
-    struct stat s{};
-    if (!stat(compiler->path.c_str(), &s))
-      compiler->identity = format("emulator %lld.%09ld %lld", static_cast<long long>(s.st_mtim.tv_sec), s.st_mtim.tv_nsec,
-                                  static_cast<long long>(s.st_size));
-  }
   return compiler;
 }
 
@@ -181,13 +177,13 @@ CompiledKernel compile(const Nvrtc& compiler, const SourceSet& sources, const st
   const char* lowered = nullptr;
   check(compiler, compiler.nvrtcGetLoweredName(program.handle, expression.c_str(), &lowered), "finding the kernel's name");
   out.name = lowered;
+  auto size_of = target.ptx ? compiler.nvrtcGetPTXSize : compiler.nvrtcGetCUBINSize;
+  auto code_of = target.ptx ? compiler.nvrtcGetPTX : compiler.nvrtcGetCUBIN;
+  if (!size_of || !code_of) throw Error(KW_ERROR_UNSUPPORTED, "this compiler makes no PTX: " + compiler.path);
   size_t bytes = 0;
-  check(compiler, target.ptx ? compiler.nvrtcGetPTXSize(program.handle, &bytes) : compiler.nvrtcGetCUBINSize(program.handle, &bytes),
-        "sizing the code");
+  check(compiler, size_of(program.handle, &bytes), "sizing the code");
   out.code.resize(bytes);
-  check(compiler,
-        target.ptx ? compiler.nvrtcGetPTX(program.handle, out.code.data()) : compiler.nvrtcGetCUBIN(program.handle, out.code.data()),
-        "reading the code");
+  check(compiler, code_of(program.handle, out.code.data()), "reading the code");
   return out;
 }
 

@@ -9,20 +9,23 @@
 
 namespace kw {
 
-#define KW_NVRTC_FUNCTIONS(F)                                                                                                             \
-  F(nvrtcVersion)                                                                                                                         \
-  F(nvrtcGetErrorString)                                                                                                                  \
-  F(nvrtcGetNumSupportedArchs) F(nvrtcGetSupportedArchs) F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcAddNameExpression)           \
-      F(nvrtcCompileProgram) F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog) F(nvrtcGetLoweredName) F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN) \
-          F(nvrtcGetPTXSize) F(nvrtcGetPTX)
+// clang-format off
+#define KW_NVRTC_FUNCTIONS(F) \
+  F(nvrtcVersion) F(nvrtcGetErrorString) F(nvrtcGetNumSupportedArchs) F(nvrtcGetSupportedArchs) \
+  F(nvrtcCreateProgram) F(nvrtcDestroyProgram) F(nvrtcAddNameExpression) F(nvrtcCompileProgram) \
+  F(nvrtcGetProgramLogSize) F(nvrtcGetProgramLog) F(nvrtcGetLoweredName) F(nvrtcGetCUBINSize) F(nvrtcGetCUBIN)
+// The emulator has none: null then.
+#define KW_NVRTC_OPTIONAL(F) F(nvrtcGetPTXSize) F(nvrtcGetPTX)
+// clang-format on
 
 struct Nvrtc {
 #define KW_MEMBER(name) decltype(&::name) name = nullptr;
   KW_NVRTC_FUNCTIONS(KW_MEMBER)
+  KW_NVRTC_OPTIONAL(KW_MEMBER)
 #undef KW_MEMBER
   std::string path;
   int major = 0, minor = 0;
-  std::string identity;    // what a cached kernel depends on: the version; for the emulator, its file's time and size too
+  std::string identity;    // what a cached kernel depends on: "nvrtc 13.0"; the emulator puts its build into the minor version
   std::vector<int> archs;  // it can compile for, ascending
 };
 

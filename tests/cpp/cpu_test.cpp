@@ -63,8 +63,14 @@ struct Norm {
   }
   void run(const Case& c) {
     Matrix *w = c.weighted ? &weight : nullptr, *dw = c.weighted ? &dweight : nullptr, *p = c.weighted ? &part : nullptr;
-    HandCall().input("x", &x).input("weight", w).result("y", &y).attribute("eps", eps).dims(c.rows, c.length).types(c.t, c.w).run(
-        kw::ops::rms_norm::forward_cpu);
+    HandCall()
+        .input("x", &x)
+        .input("weight", w)
+        .result("y", &y)
+        .attribute("eps", eps)
+        .dims(c.rows, c.length)
+        .types(c.t, c.w)
+        .run(kw::ops::rms_norm::forward_cpu);
     HandCall()
         .input("dy", &dy)
         .input("x", &x)
@@ -110,8 +116,9 @@ void norm_is_right(const Case& c) {
   for (int64_t i = 0; i < c.length && c.weighted; i++) dweight.see(n.dweight.get(0, i), sums[i], magnitudes[i], c.w);
   bool ok = y.value() <= 1 && dx.value() <= 1 && dweight.value() <= 1;
   if (!KW_EXPECT(ok))
-    std::cerr << "  rms_norm " << kw::dtype_name(c.t) << '[' << c.rows << ',' << c.length << "] weight " << kw::dtype_name(c.w) << ' ' << c.weighted
-              << " on " << kw::isa_name(kw::isa()) << ": y " << y.value() << ", dx " << dx.value() << ", dweight " << dweight.value() << " of the bound\n";
+    std::cerr << "  rms_norm " << kw::dtype_name(c.t) << '[' << c.rows << ',' << c.length << "] weight " << kw::dtype_name(c.w) << ' '
+              << c.weighted << " on " << kw::isa_name(kw::isa()) << ": y " << y.value() << ", dx " << dx.value() << ", dweight "
+              << dweight.value() << " of the bound\n";
 }
 
 // ---- swiglu --------------------------------------------------------------------------------------------------------------------
@@ -128,7 +135,13 @@ struct Gated {
     gate.fill(1, 20), up.fill(2), dy.fill(3);
   }
   void run(const Case& c) {
-    HandCall().input("gate", &gate).input("up", &up).result("y", &y).dims(c.rows, c.length).types(c.t, c.t).run(kw::ops::swiglu::forward_cpu);
+    HandCall()
+        .input("gate", &gate)
+        .input("up", &up)
+        .result("y", &y)
+        .dims(c.rows, c.length)
+        .types(c.t, c.t)
+        .run(kw::ops::swiglu::forward_cpu);
     HandCall()
         .input("dy", &dy)
         .input("gate", &gate)
@@ -140,7 +153,8 @@ struct Gated {
         .run(kw::ops::swiglu::backward_cpu);
   }
   bool canaries_live() {
-    return gate.canaries_live() && up.canaries_live() && dy.canaries_live() && y.canaries_live() && dgate.canaries_live() && dup.canaries_live();
+    return gate.canaries_live() && up.canaries_live() && dy.canaries_live() && y.canaries_live() && dgate.canaries_live() &&
+           dup.canaries_live();
   }
   std::string bits() { return y.bits() + dgate.bits() + dup.bits(); }
 };
@@ -161,16 +175,27 @@ void swiglu_is_right(const Case& c) {
     }
   bool ok = y.value() <= 1 && dgate.value() <= 1 && dup.value() <= 1;
   if (!KW_EXPECT(ok))
-    std::cerr << "  swiglu " << kw::dtype_name(c.t) << '[' << c.rows << ',' << c.length << "] on " << kw::isa_name(kw::isa()) << ": y " << y.value()
-              << ", dgate " << dgate.value() << ", dup " << dup.value() << " of the bound\n";
+    std::cerr << "  swiglu " << kw::dtype_name(c.t) << '[' << c.rows << ',' << c.length << "] on " << kw::isa_name(kw::isa()) << ": y "
+              << y.value() << ", dgate " << dgate.value() << ", dup " << dup.value() << " of the bound\n";
 }
 
 // ---- laws ----------------------------------------------------------------------------------------------------------------------
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (auto [rows, length] : {std::pair<int64_t, int64_t>{0, 16}, {3, 0}, {1, 1}, {5, 7}, {13, 31}, {3, 16}, {17, 48}, {2, 4095}, {3, 4097},
-                              {1, 70000}, {257, 64}, {2049, 3}, {1031, 17}})
+  for (auto [rows, length] : {std::pair<int64_t, int64_t>{0, 16},
+                              {3, 0},
+                              {1, 1},
+                              {5, 7},
+                              {13, 31},
+                              {3, 16},
+                              {17, 48},
+                              {2, 4095},
+                              {3, 4097},
+                              {1, 70000},
+                              {257, 64},
+                              {2049, 3},
+                              {1031, 17}})
     for (int types = 0; types < 3; types++)
       for (bool weighted : {true, false}) {
         Case c{rows, length, types ? KW_BF16 : KW_F32, types == 1 ? KW_BF16 : KW_F32, weighted};
@@ -236,15 +261,21 @@ void hard_values(kw::DType t) {
   }
   Case c{1, 21, t, t};
   Gated g(c);
-  std::pair<float, float> gate_and_silu[] = {{inf, inf}, {nan, nan}, {-inf, -0.f}, {0.f, 0.f}, {-0.f, -0.f}, {3e38f, 3e38f}, {-3e38f, -0.f}, {-200.f, -0.f}};
-  for (int64_t i = 0; i < 21; i++) g.gate.set(0, i, gate_and_silu[i % 8].first), g.up.set(0, i, 1.f);
+  struct Limit {
+    float gate, silu, slope;
+  } limits[] = {{inf, inf, 1},      {nan, nan, nan},   {-inf, -0.f, 0},   {0.f, 0.f, 0.5f},
+                {-0.f, -0.f, 0.5f}, {3e38f, 3e38f, 1}, {-3e38f, -0.f, 0}, {-200.f, -0.f, 0}};
+  for (int64_t i = 0; i < 21; i++) g.gate.set(0, i, limits[i % 8].gate), g.up.set(0, i, 1.f), g.dy.set(0, i, 1.f);
   g.run(c);
+  auto same = [](double got, double want) {
+    return std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
+  };
   for (int64_t i = 0; i < 21; i++) {
-    auto [gate, silu] = gate_and_silu[i % 8];
-    double got = g.y.get(0, i);
+    auto [gate, silu, slope] = limits[i % 8];
     if (std::isfinite(silu) && silu > 1) silu = static_cast<float>(g.gate.get(0, i));  // as it was stored
-    bool same = std::isnan(silu) ? std::isnan(got) : got == silu && std::signbit(got) == std::signbit(silu);
-    if (!KW_EXPECT(same)) std::cerr << "  silu(" << gate << ") is " << got << '\n';
+    bool ok = same(g.y.get(0, i), silu) && same(g.dup.get(0, i), silu) &&
+              (same(g.dgate.get(0, i), slope) || (slope == 0 && g.dgate.get(0, i) == 0));
+    if (!KW_EXPECT(ok)) std::cerr << "  gate " << gate << ": silu " << g.y.get(0, i) << ", slope " << g.dgate.get(0, i) << '\n';
   }
 }
 

@@ -9,7 +9,7 @@
 #include "testing/expect.h"
 
 #define KW_ISA_FILE "tests/cpp/cpu_vector_test.inc"
-#include "kw/cpu/each_isa.h"
+#include "kw/cpu/each_isa.inc"
 
 using namespace kw::cpu;
 
@@ -30,8 +30,10 @@ double ulps(float got, double want) {
 }
 
 std::vector<float> every_kind_of_float() {
-  std::vector<float> x = {0.f, -0.f, inf, -inf, nan, -nan, from_bits(0x7f800001), 1.f, -1.f, 88.f, 88.72283f, 88.72284f, 89.f, 90.f,
-                          -87.33654f, -87.33655f, -103.f, -103.97208f, -103.98f, -104.f, -105.f, 1e38f, -1e38f, 1e-45f, -1e-45f};
+  std::vector<float> x = {0.f,        -0.f,       inf,    -inf,        nan,       -nan,   from_bits(0x7f800001),
+                          1.f,        -1.f,       88.f,   88.72283f,   88.72284f, 89.f,   90.f,
+                          -87.33654f, -87.33655f, -103.f, -103.97208f, -103.98f,  -104.f, -105.f,
+                          1e38f,      -1e38f,     1e-45f, -1e-45f};
   for (uint64_t u = 0; u < (uint64_t{1} << 32); u += 2003) x.push_back(from_bits(static_cast<uint32_t>(u)));
   std::mt19937 random(1);
   std::uniform_real_distribution<float> where(-110, 95);

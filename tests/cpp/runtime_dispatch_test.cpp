@@ -126,7 +126,7 @@ static void plans() {
   KW_EXPECT_THROWS(plan({.fault = test_room::fill_throws}), "test_axpby: this cannot be filled");
   KW_EXPECT_THROWS(plan({.fault = test_room::grid_too_large}), "needs a grid of 2 x 70000 x 1 blocks");
   KW_EXPECT_THROWS(plan({.fault = test_room::shared_too_large}), "needs 1048576 bytes of shared memory; NVIDIA H200 has 232448");
-  KW_EXPECT_THROWS(plan({.fault = test_room::bad_cluster}), "clusters of 3 blocks on a grid of 2");
+  KW_EXPECT_THROWS(plan({.fault = test_room::bad_cluster}), "clusters of 5 blocks on a grid of 2");
   KW_EXPECT_THROWS(plan({.fault = test_room::bad_cluster}, known_gpu("a100")), "uses clusters, which sm_80 does not have");
   KW_EXPECT_THROWS(plan({.threads = 2048}), "has blocks of 2048 threads");
 }

@@ -77,7 +77,7 @@ inline void fill(const kw::Call& c, const kw_device_facts&, const kw_choice& cho
   if (fault == wrong_params)
     out.add(0, grid, threads, p.rows);
   else
-    out.add(0, grid, threads, p, fault == shared_too_large ? 1u << 20 : 0, fault == bad_cluster ? 3 : 0);
+    out.add(0, grid, threads, p, fault == shared_too_large ? 1u << 20 : 0, fault == bad_cluster ? 5 : 0);
 }
 
 inline void cpu(const kw::Call& c) {

@@ -113,11 +113,11 @@ void norm_cpu(const Call& c) {
       for (int64_t i = 0; i < n; i++) row.y(i, (static_cast<float>(row.x(i)) - mean) * scale * static_cast<float>(row.w(i)));
     }
   }
-  if (fault == Fault::row_count_matters && rows > 4 && n > 1) put(y, n, std::nextafterf(static_cast<float>(get(y, n)), 1e9f) * 1.0000002);
+  if (fault == Fault::row_count_matters && rows > 4 && n > 1) put(y, n, get(y, n) * 1.01);
   if (fault == Fault::nan_spreads && rows > 1)
     for (int64_t i = 0; i < n; i++)
       if (std::isnan(get(y, (rows - 1) * n + i)) || std::isnan(get(y, rows / 2 * n + i))) put(y, 0, std::nan(""));
-  if (fault == Fault::rerun_differs && calls % 7 == 0 && rows * n > 40) put(y, 1, std::nextafterf(static_cast<float>(get(y, 1)), 1e9f));
+  if (fault == Fault::rerun_differs && calls % 7 == 0 && rows * n > 64) put(y, 1, get(y, 1) * 1.01);
 }
 
 void norm_reference(const Call& c) {
@@ -167,7 +167,7 @@ void fill(const Call&, const kw_device_facts&, const kw_choice&, Launches&) {}
 constexpr auto norm = make_op<choose, fill, norm_cpu, norm_reference>(
     "test_norm(x: T[*B, N], w: W[N]?, *, eps: float >= 0 = 1e-5) -> y: T[*B, N]\n  where T: bf16 f32 f64 f16, W: T f32");
 constexpr auto columns = make_op<choose, fill, columns_cpu, columns_reference>(
-    "test_columns(x: T[*B, N]) -> s: sum T[N], scratch part: f64[min(B, 4), N]\n  where T: f32 bf16");
+    "test_columns(x: T[*B, N]) -> s: sum T[N]\n  where T: f32 bf16\n  scratch part: f64[min(B, 4), N]");
 const kw_op_def* const defs[] = {&norm, &columns};
 const kw_room room = {sizeof(kw_room), KW_ABI_VERSION, "test_room", defs, 2, nullptr};
 
@@ -206,7 +206,7 @@ void planted_faults() {
   expect_found("test_norm", Fault::nothing, "shapes", "is never written");
   expect_found("test_norm", Fault::zeros, "shapes", "is 0, but the reference says");
   expect_found("test_norm", Fault::nans, "shapes", "is nan, but the reference says");
-  expect_found("test_norm", Fault::stale, "shapes", "is never written");
+  expect_found("test_norm", Fault::stale, "shapes", "depends on what the memory held");
   expect_found("test_norm", Fault::wrong_eps, "values", "but the reference says");
   expect_found("test_norm", Fault::tail, "shapes", "is 0, but the reference says");
   expect_found("test_norm", Fault::off_by_one_row, "shapes", "but the reference says");

@@ -16,8 +16,8 @@ MAY_INCLUDE = {
     "kw/cpu": ("kw/cpu", "kw/core"),
     "kw/runtime": ("kw/runtime", "kw/core"),
     "kw/ops": ("kw/core", "kw/runtime", "kw/cpu"),
-    "faces": ("faces", "kw/core", "kw/runtime"),
-    "tools": ("tools", "testing", "kw/core", "kw/runtime"),
+    "faces": ("faces", "kw/core", "kw/runtime", "kw/cpu"),  # cpu: the number of threads
+    "tools": ("tools", "testing", "kw/core", "kw/runtime", "kw/cpu"),
     "testing": ("testing", "kw/core"),
     "emulator": ("emulator",),
 }

@@ -51,12 +51,13 @@ def compile_alone(text: str, language: str = "c++", standard: str = "c++20") -> 
 
 def test_every_header_compiles_alone_and_twice():
     def problem(header: Path) -> str:
+        # A text that is meant to be read several times is a .inc, not a header.
         include = f'#include "{header.relative_to(ROOT)}"\n'
         return compile_alone(include + include)
 
     assert len(HEADERS) > 10
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [f"{header}: {text}" for header, text in zip(HEADERS, pool.map(problem, HEADERS)) if text]
+        found = [f"{header}: {text[:400]}" for header, text in zip(HEADERS, pool.map(problem, HEADERS)) if text]
     assert not found, "\n".join(found)
 
 

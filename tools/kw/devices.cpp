@@ -54,8 +54,8 @@ class Gpu final : public test::Device {
       return p;
     };
     count_ = reinterpret_cast<decltype(count_)>(symbol("kwemu_report_count"));
-    text_ = reinterpret_cast<decltype(text_)>(symbol("kwemu_report_text"));
-    clear_ = reinterpret_cast<decltype(clear_)>(symbol("kwemu_report_clear"));
+    text_ = reinterpret_cast<decltype(text_)>(symbol("kwemu_report"));
+    clear_ = reinterpret_cast<decltype(clear_)>(symbol("kwemu_clear_reports"));
   }
   const char* name() const override { return count_ ? "emulate" : "cuda"; }
   int32_t type() const override { return KW_CUDA; }

@@ -34,7 +34,7 @@ constexpr int64_t worth_a_thread = 32768;
 }  // namespace kw::cpu
 
 #define KW_ISA_FILE "kw/ops/rms_norm/rms_norm_cpu.inc"
-#include "kw/cpu/each_isa.h"
+#include "kw/cpu/each_isa.inc"
 
 namespace kw::ops::rms_norm {
 namespace {
@@ -65,15 +65,17 @@ void backward_cpu(const Call& c) {
   Backward p{c.data("dy"), c.data("x"), c.data("weight"), c.data("dx"), c.data("dweight"), static_cast<float*>(c.data("part"))};
   p.rows = c.dim("B"), p.length = c.dim("N"), p.eps = c.attr("eps");
   p.dy_stride = c.row_stride("dy"), p.x_stride = c.row_stride("x"), p.dx_stride = c.row_stride("dx");
-  // The same for any number of threads, and at most 1024 chunks: `part` has no more rows. 8 rows make its traffic small beside theirs.
-  p.chunk = std::max<int64_t>(8, (p.rows + 1023) / 1024);
+  // The same for any number of threads, and at most 1024 chunks: `part` has no more rows. Below 16 rows its traffic shows (2-6 % at 8).
+  p.chunk = std::max<int64_t>(16, (p.rows + 1023) / 1024);
   int64_t chunks = (p.rows + p.chunk - 1) / p.chunk;
   for_types(c, "rms_norm_backward", [&]<class T, class W>() {
     auto rows = KW_FOR_ISA(rms_norm::backward<T, W>);
-    parallel_for(chunks, worth_a_thread / std::max<int64_t>(p.length * p.chunk, 1), [&](int64_t first, int64_t last) { rows(p, first, last); });
+    parallel_for(chunks, worth_a_thread / std::max<int64_t>(p.length * p.chunk, 1),
+                 [&](int64_t first, int64_t last) { rows(p, first, last); });
     if constexpr (!std::is_void_v<W>) {
       auto columns = KW_FOR_ISA(rms_norm::column_sums<W>);
-      parallel_for(p.length, std::max<int64_t>(256, worth_a_thread / std::max<int64_t>(chunks, 1)), [&](int64_t first, int64_t last) { columns(p, first, last); });
+      parallel_for(p.length, std::max<int64_t>(256, worth_a_thread / std::max<int64_t>(chunks, 1)),
+                   [&](int64_t first, int64_t last) { columns(p, first, last); });
     }
   });
 }

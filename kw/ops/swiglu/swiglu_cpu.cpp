@@ -6,7 +6,7 @@
 #include "kw/cpu/parallel.h"
 
 #define KW_ISA_FILE "kw/ops/swiglu/swiglu_cpu.inc"
-#include "kw/cpu/each_isa.h"
+#include "kw/cpu/each_isa.inc"
 
 namespace kw::ops::swiglu {
 namespace {
@@ -41,7 +41,9 @@ void each_span(const Call& c, std::initializer_list<const char*> tensors, F&& bo
   });
 }
 
-View view(const Call& c, const char* name, size_t size) { return {static_cast<char*>(c.data(name)), c.row_stride(name) * static_cast<int64_t>(size)}; }
+View view(const Call& c, const char* name, size_t size) {
+  return {static_cast<char*>(c.data(name)), c.row_stride(name) * static_cast<int64_t>(size)};
+}
 
 }  // namespace
 
@@ -49,9 +51,8 @@ void forward_cpu(const Call& c) {
   for_type("swiglu", c.dtype("T"), [&]<class T>() {
     auto kernel = KW_FOR_ISA(swiglu::forward<T>);
     View gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T)), y = view(c, "y", sizeof(T));
-    each_span(c, {"gate", "up", "y"}, [&](int64_t row, int64_t i, int64_t length) {
-      kernel(gate.row<T>(row) + i, up.row<T>(row) + i, y.row<T>(row) + i, length);
-    });
+    each_span(c, {"gate", "up", "y"},
+              [&](int64_t row, int64_t i, int64_t length) { kernel(gate.row<T>(row) + i, up.row<T>(row) + i, y.row<T>(row) + i, length); });
   });
 }
 

@@ -1,0 +1,134 @@
+#include "emulator/engine/report.h"
+
+#include <cuda.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+namespace kwemu {
+namespace {
+struct Finding {
+  std::string kind, text;
+  void* pc;
+};
+std::vector<Finding> findings;
+size_t launch_begin = 0;
+std::unordered_map<void*, std::string> places;
+
+const char* const kWarnings[] = {"unwritten-output", "exit-before-barrier"};
+const struct {
+  const char* kind;
+  CUresult result;
+} kResults[] = {{"global-oob", CUDA_ERROR_ILLEGAL_ADDRESS},   {"shared-oob", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"null-pointer", CUDA_ERROR_ILLEGAL_ADDRESS}, {"host-memory", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"wild-pointer", CUDA_ERROR_ILLEGAL_ADDRESS}, {"use-after-free", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"local-oob", CUDA_ERROR_ILLEGAL_ADDRESS},    {"misaligned", CUDA_ERROR_MISALIGNED_ADDRESS},
+                {"assert", CUDA_ERROR_ASSERT},                {"step-limit", CUDA_ERROR_LAUNCH_TIMEOUT},
+                {"endless-loop", CUDA_ERROR_LAUNCH_TIMEOUT},  {"livelock", CUDA_ERROR_LAUNCH_TIMEOUT}};
+
+Module* module_of(void* pc) {
+  for (Module* m : engine.modules)
+    if ((u64)pc >= m->lo && (u64)pc < m->hi) return m;
+  return nullptr;
+}
+}  // namespace
+
+std::string place(void* pc) {
+  if (!pc) return "?";
+  std::string& text = places[pc];
+  if (!text.empty()) return text;
+  Module* m = module_of(pc);
+  if (!m) return text = "?";
+  char command[160], line[1024];
+  snprintf(command, sizeof command, "addr2line -i -e /proc/%d/fd/%d 0x%llx 2>/dev/null", getpid(), m->file,
+           (unsigned long long)((u64)pc - m->bias - 1));
+  if (FILE* f = popen(command, "r")) {
+    for (int frames = 0; fgets(line, sizeof line, f);) {
+      std::string l(line, strcspn(line, " \n"));
+      if (l[0] == '?' || l.find("kwemu_") != std::string::npos) continue;  // the emulator's own header
+      if (l.rfind("./", 0) == 0) l.erase(0, 2);
+      if (frames++ < 3) text += (text.empty() ? "" : " < ") + l;
+    }
+    pclose(f);
+  }
+  if (text.empty()) text = "?";
+  return text;
+}
+bool same_line(void* a, void* b) { return a == b || place(a) == place(b); }
+void forget_places() { places.clear(); }
+void* full_pc(u32 low) {
+  for (Module* m : engine.modules)
+    if (u32 offset = low - (u32)m->lo; offset < m->hi - m->lo) return (void*)(m->lo + offset);
+  return nullptr;
+}
+
+std::string name_of(const Thread* t) {
+  char b[160];
+  snprintf(b, sizeof b, "block (%u,%u,%u) thread (%u,%u,%u)", t->block->bx, t->block->by, t->block->bz, t->x, t->y, t->z);
+  return b;
+}
+std::string name_of_epoch(u64 e) {
+  u32 thread = thread_of(e);
+  if (thread >= engine.thread_count) return "an asynchronous copy";
+  if (gang_of(e) != engine.gang) return "thread " + std::to_string(thread % (engine.thread_count / engine.block_count)) + " of another block";
+  return name_of(&engine.threads[thread]);
+}
+std::string name_of_address(const Region* r, u64 a) {
+  char b[400];
+  u64 offset = a - r->lo;
+  if (!r->shared) {
+    snprintf(b, sizeof b, "%s at byte %lld of %llu", r->name.c_str(), (long long)offset, (unsigned long long)(r->hi - r->lo));
+    return b;
+  }
+  if (offset >= engine.dynamic_offset && offset < engine.dynamic_offset + kMaxDynamicShared) {
+    snprintf(b, sizeof b, "dynamic shared memory at byte %llu of %u", (unsigned long long)(offset - engine.dynamic_offset),
+             engine.launch.shared_bytes);
+    return b;
+  }
+  auto& symbols = engine.module->shared_symbols;
+  auto i = std::upper_bound(symbols.begin(), symbols.end(), offset, [](u64 v, const Symbol& s) { return v < s.lo; });
+  if (i == symbols.begin()) return "shared memory";
+  --i;
+  snprintf(b, sizeof b, "__shared__ %s at byte %llu of %llu", i->name.c_str(), (unsigned long long)(offset - i->lo),
+           (unsigned long long)(i->hi - i->lo));
+  return b;
+}
+
+void report(const char* kind, void* pc, const char* format, ...) {
+  for (size_t i = launch_begin; i < findings.size(); i++)
+    if (findings[i].pc == pc && findings[i].kind == kind) return;
+  char message[800];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(message, sizeof message, format, list);
+  va_end(list);
+  bool warning = false;
+  for (auto w : kWarnings) warning |= !engine.options.strict && !strcmp(w, kind);
+  std::string text = std::string("kwemu ") + (warning ? "warning: " : "error: ") + kind;
+  if (engine.kernel) text += "\n  kernel  " + engine.kernel->expression;
+  if (current) text += "\n  thread  " + name_of(current) + " warp " + std::to_string(current->tid >> 5) + " lane " + std::to_string(current->lane);
+  if (pc && current) text += "\n  at      " + place(pc);
+  text += std::string("\n  what    ") + message + "\n";
+  fputs(text.c_str(), stderr);
+  findings.push_back({kind, std::move(text), pc});
+  if (warning || !engine.kernel) return;
+  if (!engine.launch_errors++) {
+    engine.launch_result = CUDA_ERROR_LAUNCH_FAILED;
+    for (auto& r : kResults)
+      if (!strcmp(r.kind, kind)) engine.launch_result = r.result;
+  }
+  if (engine.launch_errors >= engine.options.max_reports && !engine.stopped) {
+    engine.stopped = true;  // the scheduler sees it at the next switch
+  }
+}
+
+size_t report_count() { return findings.size(); }
+const char* report_text(size_t i) { return i < findings.size() ? findings[i].text.c_str() : nullptr; }
+void clear_reports() {
+  findings.clear();
+  launch_begin = 0;
+}
+void begin_launch_reports() { launch_begin = findings.size(); }
+}  // namespace kwemu

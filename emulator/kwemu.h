@@ -1,0 +1,38 @@
+/* The emulator's own functions, beside the driver's and NVRTC's that it stands in for. Plain C; look them up in libkwemu.so. */
+#ifndef KWEMU_H
+#define KWEMU_H
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the detectors found since the last clear, warnings too. A text is several lines: kind, kernel, thread, place, what. It lives
+ * until the next clear; NULL when i is out of range. */
+int kwemu_report_count(void);
+const char* kwemu_report(int i);
+void kwemu_clear_reports(void);
+
+/* Sets an option; 0 on success, 1 if there is no such option or value. In the environment the same names with KWEMU_ before them, in
+ * capitals (KWEMU_SCHEDULE=shuffle), read when the library is loaded.
+ *   schedule     inorder (default) | shuffle | reverse | greedy: which GPU thread goes next
+ *   seed         of shuffle and greedy
+ *   detect       1 (default) | 0: without races and initialisation; bounds and alignment stay on
+ *   strict       1: warnings, and races that store equal values, are errors
+ *   max_reports  errors after which a launch ends (10)
+ *   step_limit   observed accesses after which a launch ends (4e9)
+ *   stuck_ms     milliseconds of processor time after which a thread that does nothing observable ends the launch (5000)
+ *   only_block   run just this block of a grid (its linear index); -1 for all
+ *   sms, arch    of the device: multiprocessors (4), compute capability without the point (90) */
+int kwemu_set(const char* option, const char* value);
+
+/* Bytes of the allocation that holds `p` which nothing has written since it was allocated or poisoned. */
+size_t kwemu_unwritten(const void* p);
+
+/* Makes a range undefined again: every byte 0xff (NaN in every floating format), never written. */
+void kwemu_poison(void* p, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

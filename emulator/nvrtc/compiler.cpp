@@ -1,0 +1,257 @@
+#include "emulator/nvrtc/compiler.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "emulator/driver/driver.h"
+#include "emulator/nvrtc/assembly.h"
+#include "emulator/nvrtc/device_text.h"
+#include "emulator/nvrtc/rewriter.h"
+
+extern char** environ;
+
+namespace kwemu {
+namespace {
+namespace fs = std::filesystem;
+
+// -O1 with everything off that drops, merges or moves an access; all is inlined, because GCC does not observe structs that calls pass.
+const char* const kStrictFlags[] = {
+    "-O1", "-g1", "-w", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-exceptions", "-fno-diagnostics-show-caret",
+    "-fno-tree-sra", "-fno-tree-fre", "-fno-tree-dse", "-fno-tree-loop-im", "-fno-tree-dce", "-fno-tree-forwprop", "-fno-tree-copy-prop",
+    "-fno-tree-dominator-opts", "-finline-functions", "-finline-small-functions", "--param=max-inline-insns-auto=3000",
+    "--param=max-inline-insns-single=3000", "--param=inline-unit-growth=2000", "--param=large-function-growth=2000",
+    "-fsanitize=thread,alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero", "--param=tsan-instrument-func-entry-exit=0",
+    "--param=tsan-distinguish-volatile=1", "-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset", "-fno-strict-aliasing",
+    "-fno-omit-frame-pointer", "-ffp-contract=off", "-fno-threadsafe-statics"};
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const char* base = getenv("TMPDIR");
+    std::string name = std::string(base && *base ? base : "/tmp") + "/kwemu.XXXXXX";
+    if (mkdtemp(name.data())) path_ = name;  // mode 0700
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty() && !getenv("KWEMU_KEEP")) fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream f(path, std::ios::binary);
+  std::stringstream s;
+  s << f.rdbuf();
+  return s.str();
+}
+bool write_file(const std::string& path, const std::string& text) {
+  std::error_code ignored;
+  fs::create_directories(fs::path(path).parent_path(), ignored);
+  std::ofstream f(path, std::ios::binary);
+  f << text;
+  return f.flush().good();
+}
+
+std::string compiler_name() {
+  const char* name = getenv("KWEMU_CXX");
+  return name && *name ? name : "g++";
+}
+
+// Runs a program in `folder`; its output goes to `log`. The exit status, or -errno when it could not start.
+int run(const std::vector<std::string>& command, const std::string& folder, std::string& log) {
+  std::vector<char*> argv;
+  for (auto& a : command) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  std::string output = folder + "/output";
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+  pid_t pid = 0;
+  int error = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error) return -error;
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  log += read_file(output);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+// Empty if the compiler will do, else a sentence.
+std::string compiler_trouble(const std::string& folder) {
+  std::string text;
+  int status = run({compiler_name(), "-dumpfullversion", "-dumpversion"}, folder, text);
+  if (status == 127 || status < 0)
+    return "error: the emulator compiles kernels with g++ (12 or later), but '" + compiler_name() + "' was not found; install it or set KWEMU_CXX\n";
+  int major = atoi(text.c_str());
+  if (status || major < 12)
+    return "error: the emulator needs g++ 12 or later, but '" + compiler_name() + "' is version " + text.substr(0, text.find('\n')) + "\n";
+  return "";
+}
+
+std::string library_path() {
+  Dl_info info = {};
+  dladdr((void*)&compile, &info);
+  return fs::absolute(info.dli_fname ? info.dli_fname : "libkwemu.so").string();
+}
+
+bool safe_name(const std::string& name) {
+  fs::path p(name);
+  if (name.empty() || p.is_absolute() || name.find_first_of("\"\\\n") != std::string::npos) return false;
+  for (auto& part : p)
+    if (part == "..") return false;
+  return true;
+}
+
+// Writes the program, and every header that it reaches, rewritten, into `folder`.
+class Sources {
+ public:
+  Sources(const Job& job, std::string folder) : job_(job), folder_(std::move(folder)) {}
+  bool dynamic_shared = false;
+  std::vector<std::string> c_kernels;
+  std::string error;
+
+  bool add(const std::string& text, const std::string& name, const std::string& tail) {
+    Rewritten r = rewrite(text, name);
+    if (!r.error.empty()) return error = r.error, false;
+    dynamic_shared |= r.dynamic_shared;
+    c_kernels.insert(c_kernels.end(), r.c_kernels.begin(), r.c_kernels.end());
+    if (!write_file(folder_ + "/" + name, "#line 1 \"" + name + "\"\n" + r.text + tail))
+      return error = "error: cannot write below " + folder_ + "\n", false;
+    for (auto& include : r.includes)
+      if (!add_header(include, fs::path(name).parent_path())) return false;
+    return true;
+  }
+
+ private:
+  bool add_header(const std::string& include, const fs::path& beside) {
+    for (auto& name : {include, (beside / include).lexically_normal().string()}) {
+      if (!safe_name(name)) continue;
+      if (done_[name]) return true;
+      if (auto h = job_.headers.find(name); h != job_.headers.end()) return done_[name] = true, add(h->second, name, "");
+    }
+    for (auto& dir : job_.include_dirs) {
+      std::string path = dir + "/" + include;
+      std::error_code ignored;
+      if (!safe_name(include) || !fs::is_regular_file(path, ignored)) continue;
+      return done_[include] = true, add(read_file(path), include, "");
+    }
+    return true;  // the compiler will say that it is missing, unless the preprocessor skips it
+  }
+  const Job& job_;
+  std::string folder_;
+  std::map<std::string, bool> done_;
+};
+
+std::string escaped(const std::string& s) {
+  std::string r;
+  for (char c : s) {
+    if (c == '"' || c == '\\') r += '\\';
+    r += c == '\n' ? ' ' : c;
+  }
+  return r;
+}
+
+// The module's table: for every kernel a function that takes the driver's array of pointers.
+std::string module_table(const std::vector<std::pair<std::string, std::string>>& kernels, unsigned arch) {
+  std::string text, rows;
+  for (size_t i = 0; i < kernels.size(); i++) {
+    const auto& [expression, name] = kernels[i];
+    std::string caller = "kwemu_entry_" + std::to_string(i);
+    size_t skip = expression.find_first_not_of("& \t");
+    text += "#line 1 \"name expression '" + escaped(expression) + "'\"\n";
+    text += "using " + caller + " = kwemu_caller<&" + expression.substr(skip == std::string::npos ? 0 : skip) + ">;\n";
+    rows += "  {\"" + escaped(name) + "\", \"" + escaped(expression) + "\", &" + caller + "::run, " + caller + "::layout.parameters, " + caller + "::count},\n";
+  }
+  text += "#line 1 \"kwemu_table\"\n__thread char kwemu_anchor;\nstatic __attribute__((no_sanitize_thread)) void* kwemu_touch() { return &kwemu_anchor; }\n";
+  text += "static const kwemu_kernel kwemu_kernels[] = {\n" + rows + "  {}};\n";
+  text += "extern \"C\" __attribute__((visibility(\"default\"))) const kwemu_module_table kwemu_module;\nconst kwemu_module_table kwemu_module = {" +
+          std::to_string(KWEMU_ABI) + ", " + std::to_string(arch) + ", " + std::to_string(kernels.size()) + ", kwemu_kernels, &kwemu_touch};\n";
+  return text;
+}
+}  // namespace
+
+Built compile(const Job& job) {
+  Built built;
+  TemporaryFolder folder;
+  const std::string& at = folder.path();
+  if (at.empty()) {
+    built.log = "error: the emulator could not create a temporary folder (set TMPDIR)\n";
+    return built;
+  }
+  std::string name = safe_name(job.name) ? job.name : "default_program";
+  Sources sources(job, at + "/src");
+  if (!sources.add(job.source, name, "")) {
+    built.log = sources.error;
+    return built;
+  }
+  std::vector<std::pair<std::string, std::string>> kernels;
+  for (auto& k : sources.c_kernels) kernels.push_back({k, k});
+  for (auto& e : job.expressions) {
+    built.lowered[e] = "kwemu_kernel_" + std::to_string(kernels.size());
+    kernels.push_back({e, built.lowered[e]});
+  }
+  std::string prefix = sources.dynamic_shared ? "#define KWEMU_DYNAMIC_SHARED\n" : "";
+  prefix += std::string("#line 1 \"kwemu_abi.h\"\n") + kwemu_text_abi + "\n#line 1 \"kwemu_language.h\"\n" + kwemu_text_language +
+            "\n#line 1 \"kwemu_math.h\"\n" + kwemu_text_math;
+  write_file(at + "/src/kwemu_prefix.h", prefix);
+  std::string unit = "#include \"kwemu_prefix.h\"\n#include \"" + name + "\"\n" + module_table(kernels, job.arch);
+  if (!write_file(at + "/src/kwemu_unit.cpp", unit)) {
+    built.log = "error: cannot write below " + at + "\n";
+    return built;
+  }
+
+  std::vector<std::string> command = {compiler_name(), "-std=gnu++" + job.standard};
+  command.insert(command.end(), std::begin(kStrictFlags), std::end(kStrictFlags));
+  for (const char* define : {"-DKW_EMULATED=1", "-D__CUDACC__=1", "-D__CUDACC_RTC__=1", "-D__NVCC__=1"}) command.push_back(define);
+  command.push_back("-D__CUDA_ARCH__=" + std::to_string(job.arch * 10));
+  command.push_back("-fdebug-prefix-map=" + at + "/src=.");  // places are told by include names
+  command.push_back("-I.");
+  for (auto& d : job.include_dirs) command.push_back("-I" + d);
+  for (auto& d : job.defines) command.push_back("-D" + d);
+  for (const char* rest : {"-fdump-tree-optimized=../tree", "-S", "kwemu_unit.cpp", "-o", "../unit.s"}) command.push_back(rest);
+  int status = run(command, at + "/src", built.log);
+  if (status) {
+    if (status < 0 || status == 127) built.log += compiler_trouble(at);
+    else if (std::string trouble = compiler_trouble(at); !trouble.empty()) built.log = trouble + built.log;
+    return built;
+  }
+  Assembly assembly = edit_assembly(read_file(at + "/unit.s"), sources.dynamic_shared);
+  built.log += assembly.error;
+  for (auto& sentence : unobserved_accesses(read_file(at + "/tree"), assembly.shared_names))
+    assembly.error += "error: " + sentence + ": the emulator would not see that access; make the function inline, or pass a reference\n";
+  if (!assembly.error.empty()) {
+    built.log = assembly.error;
+    return built;
+  }
+  write_file(at + "/unit.s", assembly.text);
+  status = run({compiler_name(), "-shared", "unit.s", library_path(), "-Wl,-z,now", "-Wl,-z,defs", "-lm", "-o", "module.so"}, at, built.log);
+  if (status) return built;
+  std::string library = read_file(at + "/module.so");
+  ImageHeader header = {};
+  memcpy(header.magic, kImageMagic, sizeof kImageMagic);
+  header.build = build_id();
+  header.bytes = library.size();
+  built.image.assign((const char*)&header, sizeof header);
+  built.image += library;
+  built.ok = true;
+  return built;
+}
+}  // namespace kwemu

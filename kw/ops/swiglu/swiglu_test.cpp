@@ -1,0 +1,162 @@
+// Laws and hard cases of SwiGLU, through the typed call: on the CPU, and on CUDA where KW_DRIVER or a GPU gives one.
+#include "kw/ops/swiglu/swiglu.h"
+
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "kw/core/op.h"
+#include "kw/runtime/device.h"
+#include "kw/runtime/device_buffer.h"
+#include "testing/array.h"
+#include "testing/expect.h"
+
+namespace {
+
+using kw::test::Array;
+using kw::test::close;
+bool on_cuda = false;
+
+// Calls f with the arrays' views, on the CPU or with copies on the device that come back.
+template <class F>
+void run(std::initializer_list<Array*> arrays, F&& f) {
+  std::vector<kw_tensor> views;
+  std::vector<kw::DeviceBuffer> memory;
+  for (Array* a : arrays) {
+    if (!on_cuda) {
+      views.push_back(a ? a->view(a->bytes().data(), KW_CPU) : kw_tensor{});
+      continue;
+    }
+    memory.emplace_back(0, a ? a->bytes().size() : 0);
+    if (a) memory.back().upload(a->bytes().data(), a->bytes().size());
+    views.push_back(a ? a->view(memory.back().data(), KW_CUDA) : kw_tensor{});
+  }
+  f(views);
+  if (!on_cuda) return;
+  kw::ContextGuard guard(kw::driver(), 0);
+  kw::check(kw::driver(), kw::driver().cuCtxSynchronize(), "running the test");
+  size_t i = 0;
+  for (Array* a : arrays) {
+    if (a) memory[i].download(a->bytes().data(), a->bytes().size());
+    i++;
+  }
+}
+
+void forward(Array& gate, Array& up, Array& y) {
+  run({&gate, &up, &y}, [&](auto& t) { kw::swiglu(nullptr, t[0], t[1], t[2]); });
+}
+void backward(Array& dy, Array& gate, Array& up, Array& dgate, Array& dup) {
+  run({&dy, &gate, &up, &dgate, &dup}, [&](auto& t) { kw::swiglu_backward(nullptr, t[0], t[1], t[2], t[3], t[4]); });
+}
+
+void agrees_with_the_formula(kw::DType type, int64_t rows, int64_t length, int64_t padding, int64_t offset) {
+  const auto array = [&](int64_t extra) { return Array(type, {rows, length}, padding * extra, offset); };
+  Array dy = array(1), gate = array(2), up = array(3), y = array(1), dgate = array(0), dup = array(2);
+  dy.random(1), gate.random(2), up.random(3);
+  gate.each([&](int64_t r, int64_t i) { return gate.get(r, i) * (i % 3 == 0 ? 30 : 3); });
+  forward(gate, up, y);
+  backward(dy, gate, up, dgate, dup);
+  int wrong = !y.canaries_live() + !dgate.canaries_live() + !dup.canaries_live();
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t i = 0; i < length; i++) {
+      const double g = gate.get(r, i), u = up.get(r, i), d = dy.get(r, i), s = 1 / (1 + std::exp(-g)), rest = 1 / (1 + std::exp(g));
+      wrong += !close(y.get(r, i), g * s * u, type, 16, std::fabs(g * s * u));
+      wrong += !close(dup.get(r, i), d * g * s, type, 16, std::fabs(d * g * s));
+      wrong += !close(dgate.get(r, i), d * u * s * (1 + g * rest), type, 16, std::fabs(d * u * s) * (1 + std::fabs(g * rest)));
+    }
+  if (!KW_EXPECT_EQ(wrong, 0))
+    std::cerr << (on_cuda ? "  cuda: " : "  cpu: ") << kw::dtype_name(type) << '[' << rows << ',' << length << "] padding " << padding
+              << '\n';
+}
+
+// An element depends on its own inputs alone: the same bits in a long row, in a strided one, at an odd address.
+void place_does_not_matter(kw::DType type) {
+  Array gate(type, {7, 1000}), up(type, {7, 1000}), y(type, {7, 1000});
+  Array gate2(type, {7, 1000}, 5, 1), up2(type, {7, 1000}, 2), y2(type, {7, 1000}, 1, 3);
+  gate.random(1), up.random(2);
+  gate2.each([&](int64_t r, int64_t i) { return gate.get(r, i); });
+  up2.each([&](int64_t r, int64_t i) { return up.get(r, i); });
+  forward(gate, up, y);
+  forward(gate2, up2, y2);
+  KW_EXPECT(y.bits() == y2.bits());
+}
+
+void hard_values(kw::DType type) {
+  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN(), zero = 0;
+  struct {
+    double gate, value, slope;
+  } const table[] = {{inf, inf, 1},   {-inf, -zero, 0},  {nan, nan, nan}, {zero, zero, 0.5}, {-zero, -zero, 0.5},
+                     {1e30, 1e30, 1}, {-1e30, -zero, 0}, {200, 200, 1},   {-200, -zero, 0},  {20, 20, 1}};
+  constexpr int64_t n = std::size(table);
+  Array gate(type, {1, n}), up(type, {1, n}), dy(type, {1, n}), y(type, {1, n}), dgate(type, {1, n}), dup(type, {1, n});
+  gate.each([&](int64_t, int64_t i) { return table[i].gate; });
+  up.each([](int64_t, int64_t) { return 1; });
+  dy.each([](int64_t, int64_t) { return 1; });
+  forward(gate, up, y);
+  backward(dy, gate, up, dgate, dup);
+  for (int64_t i = 0; i < n; i++) {
+    const auto same = [&](double got, double want) {
+      if (std::isnan(want) || std::isinf(want) || want == 0) return std::isnan(want) ? std::isnan(got) : got == want;
+      return std::fabs(got - want) <= std::fabs(want) * (type == KW_F32 ? 1e-6 : 4e-3);
+    };
+    const bool ok = same(y.get(0, i), table[i].value) && same(dup.get(0, i), table[i].value) && same(dgate.get(0, i), table[i].slope) &&
+                    (table[i].value != 0 || std::signbit(y.get(0, i)) == std::signbit(table[i].value));
+    if (!KW_EXPECT(ok))
+      std::cerr << "  gate " << table[i].gate << ": y " << y.get(0, i) << ", dgate " << dgate.get(0, i) << ", dup " << dup.get(0, i)
+                << '\n';
+  }
+}
+
+void laws(kw::DType type) {
+  Array gate(type, {2, 777}), minus(type, {2, 777}), one(type, {2, 777}), y(type, {2, 777}), y2(type, {2, 777});
+  gate.random(1);
+  minus.each([&](int64_t r, int64_t i) { return -gate.get(r, i); });
+  one.each([](int64_t, int64_t) { return 1; });
+  forward(gate, one, y);
+  forward(minus, one, y2);
+  int wrong = 0;
+  for (int64_t i = 0; i < 777; i++)  // silu(g) - silu(-g) = g
+    wrong += std::fabs(y.get(0, i) - y2.get(0, i) - gate.get(0, i)) > std::fabs(gate.get(0, i)) * (type == KW_F32 ? 4e-7 : 8e-3);
+  KW_EXPECT_EQ(wrong, 0);
+  Array minus_one(type, {2, 777});
+  minus_one.each([](int64_t, int64_t) { return -1; });
+  forward(gate, minus_one, y2);
+  for (int64_t i = 0; i < 777; i++) wrong += y.get(1, i) != -y2.get(1, i);  // linear in up
+  KW_EXPECT_EQ(wrong, 0);
+}
+
+void refusals() {
+  Array gate(KW_F32, {2, 8}), up(KW_F32, {2, 7}), half(KW_BF16, {2, 8}), y(KW_F32, {2, 8});
+  const auto before = y.bytes();
+  KW_EXPECT_THROWS(forward(gate, up, y), "swiglu: up");
+  KW_EXPECT_THROWS(forward(gate, half, y), "swiglu: up");
+  KW_EXPECT(y.bytes() == before);
+}
+
+void all() {
+  for (kw::DType type : {KW_F32, KW_BF16}) {
+    for (auto [rows, length] :
+         {std::pair<int64_t, int64_t>{1, 1}, {3, 1}, {4, 8}, {5, 7}, {2, 127}, {9, 1024}, {2, 4095}, {2, 4096}, {3, 4097}, {1, 70000}})
+      for (int64_t padding : {0, 1, 8}) agrees_with_the_formula(type, rows, length, padding, padding % 2);
+    place_does_not_matter(type);
+    hard_values(type);
+    laws(type);
+    Array empty(type, {0, 5}), to(type, {0, 5}), narrow(type, {5, 0}), narrow_to(type, {5, 0});
+    forward(empty, empty, to);
+    forward(narrow, narrow, narrow_to);
+  }
+  refusals();
+}
+
+}  // namespace
+
+int main() {
+  all();
+  if (kw::find_driver() && kw::device_count() > 0) {
+    on_cuda = true;
+    all();
+  } else {
+    std::cout << "no CUDA device and no KW_DRIVER: on the CPU only\n";
+  }
+  return kw::test::finish();
+}
