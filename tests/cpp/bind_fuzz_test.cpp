@@ -75,7 +75,7 @@ void random_call(Case& call, int64_t disorder) {
     int32_t dtype = e.kind == ElementType::Kind::fixed ? e.dtype : types[static_cast<size_t>(e.variable)];
     if (e.kind == ElementType::Kind::accumulator) dtype = accumulator(dtype);
     if (one_in(disorder)) dtype = static_cast<int32_t>(below(KW_DTYPE_COUNT + 2)) - 1;
-    kw_tensor t = call.tensors.make(static_cast<DType>(dtype), sizes);
+    kw_tensor t = call.tensors.make(dtype, sizes);
     if (one_in(3) && t.rank > 0) {  // another layout: padded rows, expanded, transposed, anything
       std::vector<int64_t> strides(t.strides, t.strides + t.rank);
       const auto d = static_cast<size_t>(below(t.rank));
@@ -92,7 +92,7 @@ void random_call(Case& call, int64_t disorder) {
         default:
           strides[d] = below(12) - 2;
       }
-      t = call.tensors.make(static_cast<DType>(dtype), sizes, strides);
+      t = call.tensors.make(dtype, sizes, strides);
     }
     if (one_in(disorder * 4)) t.device_type = static_cast<int32_t>(below(4));
     if (one_in(disorder * 4)) t.device_index = static_cast<int32_t>(below(2));
@@ -166,7 +166,7 @@ void hostile(const char* contract, int rounds) {
         if (one_in(3)) n = extremes[below(12)];
       for (int64_t& n : strides)
         if (one_in(3)) n = extremes[below(12)];
-      t = call.tensors.make(static_cast<DType>(t.dtype), sizes, strides);
+      t = call.tensors.make(t.dtype, sizes, strides);
       if (one_in(8)) t.rank = static_cast<int32_t>(below(2) ? -1 - below(100) : 9 + below(1000000));
       if (one_in(8)) t.dtype = static_cast<int32_t>(random_bits());
       if (one_in(8)) t.strides = nullptr;
@@ -202,7 +202,7 @@ void overlaps(int rounds, int& touching, int& apart) {
     Case call("two(x: f32[*B, 3], i: u8[*B, 3]) -> (y: f32[*B, 3], z: f16[*B, 3])");
     const int64_t rows = 1 + below(4);
     std::set<int64_t> bytes[4];
-    auto make = [&](DType dtype, int which, bool written) {
+    auto make = [&](int32_t dtype, int which, bool written) {
       const int64_t stride = written ? 3 + below(8) : below(11), size = dtype_bytes(dtype), at = below(50) * size;
       kw_tensor t = call.tensors.make(dtype, {rows, 3}, {stride, 1});
       t.data = reinterpret_cast<void*>((int64_t{1} << 20) + at);

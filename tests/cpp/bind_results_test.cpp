@@ -1,5 +1,4 @@
 #include "kw/core/bind.h"
-
 #include "kw/core/error.h"
 #include "testing/expect.h"
 #include "tests/cpp/calls.h"

@@ -19,12 +19,13 @@ inline std::unique_ptr<Op> op_of(const char* contract) {  // not registered: for
 class Tensors {
  public:
   // Contiguous; on the CPU, at an address of its own (never read).
-  kw_tensor make(DType dtype, std::vector<int64_t> sizes) {
+  kw_tensor make(int32_t dtype, std::vector<int64_t> sizes) {
     std::vector<int64_t> strides(sizes.size(), 1);
-    for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * (sizes[i] > 0 ? sizes[i] : 1);
+    for (size_t i = sizes.size(); i-- > 1;)
+      if (__builtin_mul_overflow(strides[i], sizes[i] > 0 ? sizes[i] : 1, &strides[i - 1])) strides[i - 1] = 1;
     return make(dtype, std::move(sizes), std::move(strides));
   }
-  kw_tensor make(DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides) {
+  kw_tensor make(int32_t dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides) {
     kept_.push_back(std::move(sizes));
     const int64_t* s = kept_.back().data();
     const auto rank = static_cast<int32_t>(kept_.back().size());
@@ -53,8 +54,8 @@ struct Case {
       }
     }
   }
-  Case& in(size_t i, DType dtype, std::vector<int64_t> sizes) { return in(i, tensors.make(dtype, std::move(sizes))); }
-  Case& in(size_t i, DType dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides) {
+  Case& in(size_t i, int32_t dtype, std::vector<int64_t> sizes) { return in(i, tensors.make(dtype, std::move(sizes))); }
+  Case& in(size_t i, int32_t dtype, std::vector<int64_t> sizes, std::vector<int64_t> strides) {
     return in(i, tensors.make(dtype, std::move(sizes), std::move(strides)));
   }
   Case& in(size_t i, kw_tensor t) { return list(i, {t}); }

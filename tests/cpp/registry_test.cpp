@@ -1,6 +1,7 @@
 #include "kw/core/registry.h"
 
 #include <cstdio>
+#include <mutex>
 #include <thread>
 
 #include "kw/core/error.h"
@@ -156,8 +157,12 @@ void test_threads() {
     threads.emplace_back([t, &seen] {
       for (int i = 0; i < 50; i++) {
         std::string name = "thread" + std::to_string(t) + "_" + std::to_string(i);
-        std::string* contract = new std::string(name + "(x: f32[N]) -> y: f32[N]");
-        register_room(&make_room(name, {contract->c_str()}).room);
+        const std::string contract = name + "(x: f32[N]) -> y: f32[N]";  // the parsed form keeps its own copy
+        static std::mutex making;
+        std::unique_lock lock(making);
+        auto& room = make_room(name, {contract.c_str()});
+        lock.unlock();
+        register_room(&room.room);
         if (find_op(name)) seen++;
         size_t count = 0;
         for (const Op* op : ops()) count += op->contract.inputs.size();

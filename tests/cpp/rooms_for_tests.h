@@ -22,7 +22,8 @@ inline void no_work(const Call&) {}
 
 template <auto cpu = no_work>
 TestRoom& make_room(const std::string& name, const std::vector<const char*>& contracts, std::vector<kw_source> sources = {}) {
-  TestRoom& r = *new TestRoom;
+  static auto& rooms = *new std::deque<TestRoom>;
+  TestRoom& r = rooms.emplace_back();
   r.name = name;
   for (const char* c : contracts) {
     r.defs.push_back(make_op<no_choice, no_launch, cpu, no_work>(c));
