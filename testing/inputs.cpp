@@ -10,6 +10,7 @@
 namespace kw::test {
 
 namespace {
+constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr const char* value_names[] = {"random",  "constant", "huge",  "small",    "tiny", "mean1000",
                                        "outlier", "last",     "zeros", "infinity", "nan"};
 constexpr const char* layout_names[] = {"plain", "row_gap", "offset", "both", "odd_ones"};
@@ -110,11 +111,13 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
     const int64_t count = t.elements();
     Random random(c.seed * 1000003 + k);
     for (int64_t i = 0; i < count; i++) t.set(i, draw(c.values, a.dtype, length ? i % length : 0, length, random));
-    const bool special = c.values == Values::nan || c.values == Values::infinity;
-    if (special && rows && count && is_floating(a.dtype)) {  // another row for each input; a single row takes it in the first input only
-      const int64_t n = count / length, row = (n / 2 + with_rows) % n;
-      const double value = c.values == Values::nan ? std::nan("") : (with_rows % 2 ? -1 : 1) * std::numeric_limits<double>::infinity();
-      if (n > 1 || with_rows == 0) t.set(row * length + (length * 2 / 3 + static_cast<int64_t>(k)) % length, value);
+    if (rows && count && is_floating(a.dtype) && (c.values == Values::nan || c.values == Values::infinity)) {
+      // Other rows for each input; a single row takes its one in the first input only.
+      const int64_t n = count / length;
+      auto plant = [&](int64_t row, double value) { t.set(row % n * length + (length * 2 / 3 + static_cast<int64_t>(k)) % length, value); };
+      if (c.values == Values::nan && (n > 1 || with_rows == 0)) plant(n / 2 + with_rows, std::nan(""));
+      if (c.values == Values::infinity && (n > 1 || with_rows == 0)) plant(n / 2 + 2 * with_rows, infinite);
+      if (c.values == Values::infinity && n > 1) plant(n / 2 + 2 * with_rows + 1, -infinite);
     }
     with_rows += rows;
     out.push_back(std::move(t));

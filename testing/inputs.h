@@ -19,7 +19,7 @@ enum class Values {
   outlier,   // random, with one element of each row 300 times as large
   last,      // zero but for the last element of each row: tails
   zeros,
-  infinity,  // random, with one +-infinity in one row
+  infinity,  // random, with an infinity in one row and a negative one in another
   nan,       // random, with one NaN in one row
   count
 };

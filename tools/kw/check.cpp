@@ -48,7 +48,10 @@ void print(const Op& op, const char* device, const test::LayerReport& layer) {
   if (layer.worst > 0) std::printf("   largest error %.2f of the bound", layer.worst);
   std::printf("\n");
   if (layer.ok) return;
-  std::printf("           %s\n", layer.sentence.c_str());
+  std::string text = layer.sentence;  // the emulator's have several lines
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (size_t at = 0; (at = text.find('\n', at)) != text.npos; at += 12) text.replace(at, 1, "\n           ");
+  std::printf("           %s\n", text.c_str());
   if (!layer.reproduce.empty())
     std::printf("           next: kw check %s --device %s %s\n", op.contract.name.c_str(), device, layer.reproduce.c_str());
 }
