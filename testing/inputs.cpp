@@ -89,7 +89,7 @@ int64_t row_count(const Op& op, const Arguments& arguments) {
 
 std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
   std::vector<Tensor> out;
-  int with_rows = 0;
+  int64_t with_rows = 0;
   for (size_t k = 0; k < op.contract.inputs.size(); k++) {
     const Argument& a = c.arguments.inputs[k];
     const TensorType& type = op.contract.inputs[k].type;

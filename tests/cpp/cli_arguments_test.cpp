@@ -62,7 +62,7 @@ void sentences(const Op& op) {
 void hostile(const Op& op) {
   const std::string good[] = {"x=bf16[8192,4096] weight=bf16[4096] eps=1e-5", "x=f32[] index=i32[]",
                               "x=f32[2,3] mode=sum groups=9 fast=true", "weight=none x=bf16[1,0,3]"};
-  const std::string alphabet = std::string("[]=,. -+0123456789exbfTnaonui*\\'\"\n\t\x7f\xff", 40) + '\0';
+  const std::string alphabet = std::string("[]=,. -+0123456789exbfTnaonui*\\'\"\n\t\x7f\xff") + '\0';
   test::Random random(11);
   int read = 0, refused = 0, odd = 0;
   for (int i = 0; i < 6000; i++) {

@@ -87,7 +87,8 @@ void norm_cpu(const Call& c) {
   calls++;
   if (fault == Fault::nothing || (fault == Fault::stale && calls % 3 == 0)) return;
   if (fault == Fault::wrong_eps) eps *= 10;
-  if (fault == Fault::off_by_one_row && rows > 1) stride += 1;
+  if (fault == Fault::off_by_one_row && rows > 1 && rows < 64)  // stays within the guard band
+    stride += 1;
   if (fault == Fault::last_row_missing) rows = std::max<int64_t>(rows - 1, std::min<int64_t>(rows, 1));
   if (fault == Fault::writes_before && n == 33) static_cast<char*>(y.data)[-3] = 0;
   if (fault == Fault::writes_behind && n == 33) put(y, rows * n + 2, 1);
