@@ -1,4 +1,6 @@
 // Kernels: attributes, occupancy, launches. A launch runs at the call and returns what its detectors found.
+#include <algorithm>
+
 #include "emulator/driver/driver.h"
 
 using namespace kwemu;
@@ -8,13 +10,25 @@ CUresult kernel_attribute(int* value, CUfunction_attribute attribute, const void
   if (!k) return CUDA_ERROR_INVALID_HANDLE;
   if (!value) return CUDA_ERROR_INVALID_VALUE;
   switch ((int)attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)k->module->static_shared; break;  // of the whole module
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = (int)k->max_dynamic; break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;  // a host library has none to count
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = 1024;
+      break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      *value = (int)k->module->static_shared;
+      break;  // of the whole module
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      *value = (int)k->max_dynamic;
+      break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = 32;
+      break;  // a host library has none to count
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = (int)k->module->arch; break;
-    default: *value = 0; break;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      *value = (int)k->module->arch;
+      break;
+    default:
+      *value = 0;
+      break;
   }
   return CUDA_SUCCESS;
 }
@@ -27,8 +41,10 @@ CUresult set_kernel_attribute(const void* handle, CUfunction_attribute attribute
       k->max_dynamic = (u32)value;
       return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -117,15 +133,18 @@ KWEMU_EXPORT CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attr
 KWEMU_EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
   return guarded([&] { return set_kernel_attribute(kernel, attribute, value); });
 }
-KWEMU_EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* bytes) {
+KWEMU_EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* bytes) {
   return guarded([&] {
-    Kernel* k = known_kernel(function);
+    Kernel* k = known_kernel(kernel);
     if (!k) return CUDA_ERROR_INVALID_HANDLE;
     if (index >= k->entry->parameter_count) return CUDA_ERROR_INVALID_VALUE;
     if (offset) *offset = k->entry->parameters[index].offset;
     if (bytes) *bytes = k->entry->parameters[index].bytes;
     return CUDA_SUCCESS;
   });
+}
+KWEMU_EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* bytes) {
+  return cuKernelGetParamInfo((CUkernel)function, index, offset, bytes);
 }
 KWEMU_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int threads, size_t dynamic_bytes) {
   return with_context([&] {

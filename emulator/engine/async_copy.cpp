@@ -22,7 +22,7 @@ void land(const Copy& c, u64 e) {
   memset(c.to + c.source_bytes, 0, c.bytes - c.source_bytes);
   u64 count;
   Cell* cell = cells_of(c.shared, (u64)c.to, c.bytes, count);
-  for (u64 i = 0; i < count; i++) cell[i] = {e, 0, 0, kInit, 0};
+  for (u64 i = 0; i < count; i++) cell[i] = {e, 0, 0, kInit, 0, 0};
 }
 
 u64 offset_of(void* barrier) { return (u64)barrier - engine.shared; }

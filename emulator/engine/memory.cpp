@@ -12,7 +12,7 @@ namespace kwemu {
 namespace {
 constexpr u64 kPage = kRedZone;
 constexpr u64 kPoisonLimit = 64ull << 20;  // larger allocations stay sparse: zero pages, but still "never written"
-constexpr u64 kShareLimit = 64ull << 20;   // and get two-byte cells at once, because refining them would cost
+constexpr u64 kFineLimit = 64ull << 20;   // and get two-byte cells at once, because refining them would cost
 u64 in_use = 0;
 u64 round_up(u64 n, u64 to) { return (n + to - 1) / to * to; }
 }  // namespace
@@ -38,7 +38,7 @@ Region* allocate(u64 bytes) {
   auto r = std::make_unique<Region>();
   r->lo = engine.device_top;
   r->hi = r->lo + bytes;
-  if (bytes > kShareLimit) r->shift = 1;
+  if (bytes > kFineLimit) r->shift = 1;
   r->cell_count = (bytes + 3) >> r->shift;
   r->cells = map_cells(r->cell_count);
   if (!r->cells || mprotect((void*)r->lo, span, PROT_READ | PROT_WRITE)) {
@@ -88,7 +88,7 @@ void host_wrote(u64 address, u64 bytes) {
   }
   u64 count;
   Cell* c = cells_of(r, address, bytes, count);
-  for (u64 i = 0; i < count; i++) c[i] = {0, 0, 0, kInit, 0};
+  for (u64 i = 0; i < count; i++) c[i] = {0, 0, 0, kInit, 0, 0};
 }
 
 void host_reads(u64 address, u64 bytes) {
@@ -116,7 +116,7 @@ void device_copied(u64 to, u64 from, u64 bytes) {
   if (b->shift > shift) refine(b, shift);
   Cell* source = cells_of(b, from, bytes, count);
   Cell* target = cells_of(a, to, bytes, count);
-  for (u64 i = 0; i < count; i++) target[i] = {0, 0, 0, source[i].flags & (u32)kInit, 0};
+  for (u64 i = 0; i < count; i++) target[i] = {0, 0, 0, source[i].flags & (u32)kInit, 0, 0};
 }
 
 void zero_fill(u64 address, u64 bytes) {
@@ -154,7 +154,7 @@ u64 unwritten_bytes(u64 address) {
 void forget_epochs() {
   auto clear = [](Region* r) {
     for (size_t i = 0; i < r->cell_count; i++)
-      if (r->cells[i].write | r->cells[i].read1 | r->cells[i].flags) r->cells[i] = {0, 0, 0, r->cells[i].flags & (u32)kInit, 0};
+      if (r->cells[i].write | r->cells[i].read1 | r->cells[i].flags) r->cells[i] = {0, 0, 0, r->cells[i].flags & (u32)kInit, 0, 0};
   };
   for (auto& r : engine.regions)
     if (!r->freed) clear(r.get());

@@ -69,14 +69,16 @@ void check_read(Region* r, u64 address, u64 bytes, void* pc, bool relaxed) {
                name_of_address(r, address).c_str(), name_of_epoch(c->read2).c_str());
         return;
       }
-      c->flags &= ~(u32)kManyAtomics;
+      c->flags &= 31 & ~(u32)kManyAtomics;
       c->read2 = 0;
     }
     if (c->read1 == mine) continue;
-    if (!c->read1 || !other_thread(c->read1, mine) || ordered(c->read1, t))
+    if (!c->read1 || !other_thread(c->read1, mine) || ordered(c->read1, t)) {
       c->read1 = mine;
-    else
+      c->read_pc = short_pc(pc);
+    } else {
       c->read2 = mine;  // two unordered readers are kept
+    }
   }
 }
 
@@ -109,9 +111,11 @@ void check_write(Region* r, u64 address, u64 bytes, void* pc, bool atomic, u32 f
     bool by_write = conflict != 0;
     if (!conflict && !both_atomic) conflict = unordered(c->read1) ? c->read1 : unordered(c->read2) ? c->read2 : 0;
     if (conflict) [[unlikely]] {
-      report(race_kind(r, conflict), pc, "%s of %s, %s by %s%s%s with no ordering between", atomic ? "atomic" : "write",
-             name_of_address(r, address).c_str(), by_write ? "written" : "read", name_of_epoch(conflict).c_str(), by_write ? " at " : "",
-             by_write ? place(full_pc(c->write_pc)).c_str() : "");
+      std::string there = by_write               ? place(full_pc(c->write_pc))
+                          : conflict == c->read1 ? place(full_pc(c->read_pc))
+                                                 : "an unrecorded place";
+      report(race_kind(r, conflict), pc, "%s of %s, %s by %s at %s with no ordering between", atomic ? "atomic" : "write",
+             name_of_address(r, address).c_str(), by_write ? "written" : "read", name_of_epoch(conflict).c_str(), there.c_str());
       return;
     }
     u64 other_atomic = 0;
@@ -119,8 +123,8 @@ void check_write(Region* r, u64 address, u64 bytes, void* pc, bool atomic, u32 f
     c->write = mine;
     c->read1 = 0;
     c->read2 = other_atomic;
-    c->flags = flags | (atomic ? (u32)kAtomic : 0) | (other_atomic ? (u32)kManyAtomics : 0);
-    c->write_pc = (u32)(u64)pc;
+    c->flags = (flags | (atomic ? (u32)kAtomic : 0) | (other_atomic ? (u32)kManyAtomics : 0)) & 31;
+    c->write_pc = short_pc(pc);
   }
 }
 

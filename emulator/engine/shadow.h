@@ -24,7 +24,7 @@ void check_write(Region*, u64 address, u64 bytes, void* pc, bool atomic, u32 fla
 
 // The usual case, in line: nobody else of this launch has been here. False: nothing was changed, the full check decides.
 inline bool quiet(u64 e, u64 mine) { return !other_thread(e, mine) || gang_of(e) < engine.first_gang; }
-inline bool plain_read(Region* r, u64 address, u64 bytes) {
+inline bool plain_read(Region* r, u64 address, u64 bytes, void* pc) {
   u64 count, mine = now(current);
   Cell* c = cells_of(r, address, bytes, count);
   for (u64 i = 0; i < count; i++) {
@@ -32,7 +32,7 @@ inline bool plain_read(Region* r, u64 address, u64 bytes) {
     if (!calm || !(quiet(c[i].read1, mine) || c[i].read2 == mine)) return false;
   }
   for (u64 i = 0; i < count; i++)
-    if (c[i].read2 != mine) c[i].read1 = mine;
+    if (c[i].read2 != mine) c[i].read1 = mine, c[i].read_pc = short_pc(pc);
   return true;
 }
 inline bool plain_write(Region* r, u64 address, u64 bytes, void* pc) {
@@ -43,7 +43,7 @@ inline bool plain_write(Region* r, u64 address, u64 bytes, void* pc) {
     if (c[i].flags & (kPendingWrite | kPendingRead) || !quiet(c[i].write, mine)) return false;
     if (!quiet(c[i].read1, mine) || !quiet(c[i].read2, mine)) return false;
   }
-  for (u64 i = 0; i < count; i++) c[i] = {mine, 0, 0, kInit, (u32)(u64)pc};
+  for (u64 i = 0; i < count; i++) c[i] = {mine, 0, 0, kInit, short_pc(pc), 0};
   return true;
 }
 // Several threads of a block may store the same value to one place; whether it is the same is seen after the store.

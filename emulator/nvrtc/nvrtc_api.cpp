@@ -60,17 +60,28 @@ std::string read_options(Job& job, int count, const char* const* options) {
 
 KWEMU_EXPORT const char* nvrtcGetErrorString(nvrtcResult result) {
   switch (result) {
-    case NVRTC_SUCCESS: return "NVRTC_SUCCESS";
-    case NVRTC_ERROR_OUT_OF_MEMORY: return "NVRTC_ERROR_OUT_OF_MEMORY";
-    case NVRTC_ERROR_INVALID_INPUT: return "NVRTC_ERROR_INVALID_INPUT";
-    case NVRTC_ERROR_INVALID_PROGRAM: return "NVRTC_ERROR_INVALID_PROGRAM";
-    case NVRTC_ERROR_INVALID_OPTION: return "NVRTC_ERROR_INVALID_OPTION";
-    case NVRTC_ERROR_COMPILATION: return "NVRTC_ERROR_COMPILATION";
-    case NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION: return "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION";
-    case NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION: return "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION";
-    case NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID: return "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
-    case NVRTC_ERROR_INTERNAL_ERROR: return "NVRTC_ERROR_INTERNAL_ERROR";
-    default: return "NVRTC_ERROR unknown";
+    case NVRTC_SUCCESS:
+      return "NVRTC_SUCCESS";
+    case NVRTC_ERROR_OUT_OF_MEMORY:
+      return "NVRTC_ERROR_OUT_OF_MEMORY";
+    case NVRTC_ERROR_INVALID_INPUT:
+      return "NVRTC_ERROR_INVALID_INPUT";
+    case NVRTC_ERROR_INVALID_PROGRAM:
+      return "NVRTC_ERROR_INVALID_PROGRAM";
+    case NVRTC_ERROR_INVALID_OPTION:
+      return "NVRTC_ERROR_INVALID_OPTION";
+    case NVRTC_ERROR_COMPILATION:
+      return "NVRTC_ERROR_COMPILATION";
+    case NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION:
+      return "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION";
+    case NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION:
+      return "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION";
+    case NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID:
+      return "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID";
+    case NVRTC_ERROR_INTERNAL_ERROR:
+      return "NVRTC_ERROR_INTERNAL_ERROR";
+    default:
+      return "NVRTC_ERROR unknown";
   }
 }
 // The minor version tells this emulator's builds apart from each other and from every real NVRTC, so that caches of kernels do too.
@@ -162,6 +173,9 @@ KWEMU_EXPORT nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t* bytes) {
   if (!bytes) return NVRTC_ERROR_INVALID_INPUT;
   *bytes = 0;  // as NVRTC does for a real architecture: there is none
   return NVRTC_SUCCESS;
+}
+KWEMU_EXPORT nvrtcResult nvrtcGetPTX(nvrtcProgram program, char*) {
+  return program && program->built.ok ? NVRTC_SUCCESS : NVRTC_ERROR_INVALID_PROGRAM;
 }
 KWEMU_EXPORT nvrtcResult nvrtcGetLoweredName(nvrtcProgram program, const char* expression, const char** name) {
   if (!program) return NVRTC_ERROR_INVALID_PROGRAM;

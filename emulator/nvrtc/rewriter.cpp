@@ -17,7 +17,7 @@ bool word_char(char c) { return word_start(c) || isdigit((unsigned char)c); }
 // Comments count as space, a preprocessor line is one token, `::`, `->` and `<<<` are one each; the texts joined are the source again.
 class Lexer {
  public:
-  explicit Lexer(const std::string& s) : s_(s) {}
+  Lexer(const std::string& s, bool line_start) : s_(s), line_start_(line_start) {}
   std::vector<Token> all() {
     while (at_ < s_.size()) one();
     return std::move(tokens_);
@@ -81,13 +81,14 @@ class Lexer {
 
   const std::string& s_;
   size_t at_ = 0;
-  bool line_start_ = true;
+  bool line_start_;
   std::vector<Token> tokens_;
 };
 
 class Rewriter {
  public:
-  Rewriter(const std::string& source, std::string file) : tokens_(Lexer(source).all()), file_(std::move(file)) {}
+  Rewriter(const std::string& source, std::string file, int line = 1, bool in_macro = false)
+      : tokens_(Lexer(source, !in_macro).all()), file_(std::move(file)), line_(line), in_macro_(in_macro) {}
   Rewritten run() {
     for (size_t i = 0; i < tokens_.size() && out_.error.empty();) i = step(i);
     return std::move(out_);
@@ -118,9 +119,11 @@ class Rewriter {
   size_t step(size_t i) {
     const Token& t = tokens_[i];
     if (t.kind == kDirective) {
+      if (is_define(t.text)) return step_define(i);
       note_include(t.text);
     } else if (t.kind == kPunctuation) {
-      if (t.text == "<<<") out_.error = file_ + ":" + std::to_string(line_) + ": error: a launch from device code cannot run in the emulator\n";
+      if (t.text == "<<<")
+        out_.error = file_ + ":" + std::to_string(line_) + ": error: a launch from device code cannot run in the emulator\n";
       if (t.text == "{") braces_.push_back(namespace_opens_), namespace_opens_ = false;
       if (t.text == "}" && !braces_.empty()) braces_.pop_back();
       if (t.text == ";" || t.text == "}") namespace_opens_ = false;
@@ -130,6 +133,21 @@ class Rewriter {
       if (size_t end = step_builtin(i)) return end;
     }
     emit(i);
+    return i + 1;
+  }
+
+  static bool is_define(const std::string& directive) {
+    size_t at = directive.find_first_not_of(" \t", 1);
+    return at != std::string::npos && directive.compare(at, 6, "define") == 0;
+  }
+  size_t step_define(size_t i) {  // a macro's text is code like any other
+    const std::string& text = tokens_[i].text;
+    size_t body = text.find("define") + 6;
+    Rewritten r = Rewriter(text.substr(body), file_, line_, true).run();
+    out_.text += text.substr(0, body) + r.text;
+    out_.dynamic_shared |= r.dynamic_shared;
+    if (out_.error.empty()) out_.error = r.error;
+    for (char c : text) line_ += c == '\n';
     return i + 1;
   }
 
@@ -168,7 +186,8 @@ class Rewriter {
     }
     size_t shared = n;
     std::string before;  // specifiers in front of __shared__
-    for (; shared < tokens_.size() && !is(shared, "__shared__") && !is(shared, ";") && !is(shared, "{"); shared++) before += tokens_[shared].text;
+    for (; shared < tokens_.size() && !is(shared, "__shared__") && !is(shared, ";") && !is(shared, "{"); shared++)
+      before += tokens_[shared].text;
     if (!is(shared, "__shared__")) {
       emit(i);
       return i + 1;
@@ -199,12 +218,12 @@ class Rewriter {
     for (size_t k = i; k <= end; k++)
       for (char c : tokens_[k].text) lines += c == '\n';
     for (char& c : type) c = c == '\n' ? ' ' : c;
-    bool in_function = false;
+    bool in_function = in_macro_;
     for (bool is_namespace : braces_) in_function |= !is_namespace;
     // In a function a reference; at namespace scope another name of the arena (in templates GCC loses such a label).
     out_.text += in_function ? type + "(&" + name + ")[] = *(" + type + "(*)[])kwemu_dynamic<char>();"
                              : "extern __thread " + type + " " + name + "[] __asm__(\"kwemu_dynamic_shared\");";
-    out_.text += std::string((size_t)lines, '\n');
+    for (int k = 0; k < lines; k++) out_.text += in_macro_ ? "\\\n" : "\n";
     line_ += lines;
     previous_ = ";";
     return end + 1;
@@ -242,10 +261,11 @@ class Rewriter {
   std::vector<Token> tokens_;
   std::string file_;
   Rewritten out_;
-  int line_ = 1;
-  std::string previous_;            // text of the last token that is not space
-  std::vector<bool> braces_;        // open ones: of a namespace or linkage block?
-  bool namespace_opens_ = false;    // the next brace is one of these
+  int line_;
+  bool in_macro_;
+  std::string previous_;          // text of the last token that is not space
+  std::vector<bool> braces_;      // open ones: of a namespace or linkage block?
+  bool namespace_opens_ = false;  // the next brace is one of these
 };
 }  // namespace
 
