@@ -42,6 +42,10 @@ class Matrix {
       for (int64_t i = 0; i < length_; i++) set(r, i, normal(random));
     return *this;
   }
+  void fill_with(float value) {
+    for (int64_t r = 0; r < rows_; r++)
+      for (int64_t i = 0; i < length_; i++) set(r, i, value);
+  }
   bool canaries_live() {
     const unsigned char* p = memory_.data();
     int64_t size = dtype_bytes(dtype_);

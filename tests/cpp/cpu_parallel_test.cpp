@@ -146,6 +146,8 @@ int main() {
   KW_EXPECT_EQ(ranges_of(1000, 1).size(), size_t{5});
   set_threads(1);
   KW_EXPECT_EQ(ranges_of(1000, 1).size(), size_t{1});
+  // Also where OpenMP itself would nest.
+  reinterpret_cast<void (*)(int)>(dlsym(gomp, "omp_set_max_active_levels"))(4);
   everything();
   // The bodies run on OpenMP's threads, not on ours: there, OpenMP knows of a parallel region.
   kw::set_thread_count(2);

@@ -60,6 +60,7 @@ struct Norm {
         dweight(c.w, -1, c.length, 0, c.shift),
         part(KW_F32, std::min<int64_t>(c.rows, 1024), c.length) {
     x.fill(1), dy.fill(2), weight.fill(3);
+    part.fill_with(std::numeric_limits<float>::quiet_NaN());  // scratch comes as it is
   }
   void run(const Case& c) {
     Matrix *w = c.weighted ? &weight : nullptr, *dw = c.weighted ? &dweight : nullptr, *p = c.weighted ? &part : nullptr;
