@@ -3,8 +3,8 @@
     python benchmarks/cpu_vs_torch.py [--rows 2048] [--length 4096] [--threads 2] [--json benchmarks/results/DATE-NAME.json]
 
 The library is called through its C face, by ctypes. Both sides allocate their results (torch.empty for ours, scratch included) within the
-measured time, and take turns, so that whatever else the machine does hits both. Results are compared before they are timed. PyTorch's backward
-is torch.autograd.grad on a kept graph. Wall time; the ratio is of the medians. Exit status 1 if a ratio is below 1.
+measured time, and take turns, so that whatever else the machine does hits both. Results are compared before they are timed. PyTorch's
+backward is torch.autograd.grad on a kept graph. Wall time; the ratio is of the medians. Exit status 1 if a ratio is below 1.
 KW_CPU_ISA and ATEN_CPU_CAPABILITY (avx2, ...) restrict the two sides to older instruction sets.
 """
 
@@ -32,7 +32,8 @@ DTYPES = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64: 
 
 class Tensor(ctypes.Structure):  # kw_tensor
     _fields_ = [("data", ctypes.c_void_p), ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-                ("rank", ctypes.c_int32), ("dtype", ctypes.c_int32), ("device_type", ctypes.c_int32), ("device_index", ctypes.c_int32)]  # fmt: skip
+                ("rank", ctypes.c_int32), ("dtype", ctypes.c_int32),
+                ("device_type", ctypes.c_int32), ("device_index", ctypes.c_int32)]  # fmt: skip
 
 
 class Argument(ctypes.Structure):  # kw_argument
@@ -158,7 +159,8 @@ def main() -> int:
     torch.set_num_threads(arguments.threads)
     library = Library(arguments.library)
     report = {**facts(library, arguments), "results": []}
-    print(f"{report['cpu']}, {report['threads']} threads, torch {report['torch']} ({report['torch_cpu']}), [{arguments.rows}, {arguments.length}]")
+    shape = f"[{arguments.rows}, {arguments.length}]"
+    print(f"{report['cpu']}, {report['threads']} threads, torch {report['torch']} ({report['torch_cpu']}), {shape}")
     print(f"{'':26}{'PyTorch ms':>12}{'(min)':>9}{'ours ms':>10}{'(min)':>9}{'ratio':>8}")
     for dtype in (torch.float32, torch.bfloat16):
         for name, (theirs, ours) in cases(library, arguments.rows, arguments.length, dtype).items():
@@ -166,7 +168,8 @@ def main() -> int:
             a, b = measure((theirs, ours), arguments.rounds)
             ratio = statistics.median(a) / statistics.median(b)
             short = str(dtype).removeprefix("torch.")
-            print(f"{name:18}{short:>8}{statistics.median(a):12.2f}{min(a):9.2f}{statistics.median(b):10.2f}{min(b):9.2f}{ratio:8.2f}", flush=True)
+            numbers = f"{statistics.median(a):12.2f}{min(a):9.2f}{statistics.median(b):10.2f}{min(b):9.2f}{ratio:8.2f}"
+            print(f"{name:18}{short:>8}{numbers}", flush=True)
             report["results"].append({"case": name, "dtype": short, "torch_ms": a, "ours_ms": b, "ratio": round(ratio, 3)})
     if arguments.json:
         for r in report["results"]:

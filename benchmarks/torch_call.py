@@ -73,7 +73,8 @@ def main():
     gpu = torch.cuda.is_available()
     setting = ("cuda", torch.bfloat16, (128, 4096)) if gpu else ("cpu", torch.float32, (2, 8))
     result = measure(cases(*setting), given.rounds, given.burst, torch.cuda.synchronize if gpu else lambda: None)
-    print(f"{setting[0]} {setting[1]} {list(setting[2])}, torch {torch.__version__}, fast path {kt.fast_path()}; us per call, median of {given.rounds}")
+    what = f"{setting[0]} {setting[1]} {list(setting[2])}, torch {torch.__version__}, fast path {kt.fast_path()}"
+    print(f"{what}; us per call, median of {given.rounds}")
     print(f"{'op':10} {'mode':18} {'torch':>8} {'kernelwright':>13} {'ratio':>6} {'dispatcher':>11}")
     rows = []
     for op, mode in dict.fromkeys((k[0], k[1]) for k in result):

@@ -11,12 +11,14 @@ Host cost (last table): microseconds of the caller's thread per eager call with 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import json
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -49,7 +51,10 @@ def measure(candidates: dict, rounds: int) -> dict:
             end.record()
             end.synchronize()
             times[name].append(1e3 * start.elapsed_time(end))
-    return {n: dict(zip(("p20", "median", "p80"), (sorted(t)[len(t) // 5], statistics.median(t), sorted(t)[-1 - len(t) // 5]))) for n, t in times.items()}
+    return {
+        n: dict(zip(("p20", "median", "p80"), (sorted(t)[len(t) // 5], statistics.median(t), sorted(t)[-1 - len(t) // 5])))
+        for n, t in times.items()
+    }
 
 
 def optional_peers() -> tuple[dict, dict, list[str]]:
@@ -87,6 +92,70 @@ def agree(name: str, got, want, dtype) -> None:
             raise SystemExit(f"{name} is wrong: relative error {error:.3g}, more than {bound}")
 
 
+@dataclasses.dataclass
+class Family:
+    """One op, its peers, and how many passes over [rows, length] a call has to make at least."""
+
+    op: str
+    eager: Callable
+    ours: Callable
+    extra: dict[str, Callable]
+    passes: dict[str, int]
+    vector: bool  # the second input is [length], not [rows, length]
+
+
+def time_case(family: Family, dtype: torch.dtype, rows: int, length: int, rounds: int, missing: list[str]) -> list[dict]:
+    x = torch.randn(rows, length, device="cuda", dtype=dtype).requires_grad_()
+    second = torch.randn((length,) if family.vector else (rows, length), device="cuda", dtype=dtype).requires_grad_()
+    dy = torch.randn(rows, length, device="cuda", dtype=dtype)
+    truth = first_rows(family, family.eager, x[:256].double(), (second if family.vector else second[:256]).double(), dy[:256].double())
+    torch._dynamo.reset()
+    compiled = torch.compile(family.eager, mode="max-autotune-no-cudagraphs", dynamic=False)
+    forward, backward = {}, {}
+    for name, f in {"kernelwright": family.ours, "eager": family.eager, "compile": compiled, **family.extra}.items():
+        label = f"{name} {family.op} {dtype} {rows} x {length}"
+        try:
+            y = f(x, second)
+            gradients = torch.autograd.grad(y, (x, second), dy, retain_graph=True)
+        except Exception as error:  # a peer that cannot do this case: named, never hidden
+            missing.append(f"{label}: {type(error).__name__}: {str(error)[:120]}")
+            continue
+        got = (y[:256], gradients[0][:256]) + (() if family.vector else (gradients[1][:256],))
+        agree(label, got, truth, dtype)
+        forward[name] = lambda f=torch.no_grad()(f): f(x, second)
+        backward[name] = lambda y=y: torch.autograd.grad(y, (x, second), dy, retain_graph=True)
+    target = torch.empty_like(dy)
+    out = []
+    for what, candidates in (("forward", forward), ("backward", backward)):
+        times = measure({"copy": lambda: target.copy_(dy), **candidates}, rounds)
+        one_pass = rows * length * dtype.itemsize
+        row = {
+            "op": family.op,
+            "pass": what,
+            "dtype": str(dtype).removeprefix("torch."),
+            "rows": rows,
+            "length": length,
+            "bytes": family.passes[what] * one_pass,
+            "copy_GBps": 2 * one_pass / times["copy"]["median"] / 1e3,
+            "times_us": times,
+        }
+        shares = "".join(f"  {k} {v['median']:7.1f} us {share(row, k):5.1f}%" for k, v in times.items() if k != "copy")
+        print(f"{row['op']:<9}{what:<9}{row['dtype']:<9}{rows:>7} x {length:<6} copy {row['copy_GBps']:6.0f} GB/s{shares}", flush=True)
+        out.append(row)
+    return out
+
+
+def first_rows(family: Family, f: Callable, x: torch.Tensor, second: torch.Tensor, dy: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Result and gradients in fp64; a vector's gradient sums over all rows, so it is not among them."""
+    x, second = x.detach().requires_grad_(), second.detach().requires_grad_()
+    y = f(x, second)
+    return (y, *torch.autograd.grad(y, (x,) if family.vector else (x, second), dy))
+
+
+def share(row: dict, name: str) -> float:
+    return 100 * row["bytes"] / row["times_us"][name]["median"] / 1e3 / row["copy_GBps"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json")
@@ -94,72 +163,50 @@ def main() -> int:
     args = parser.parse_args()
     torch.manual_seed(0)
     extra_norm, extra_gated, missing = optional_peers()
+    families = [
+        Family("rms_norm", eager_norm, lambda x, w: kt.rms_norm(x, w, EPS), extra_norm, {"forward": 2, "backward": 3}, vector=True),
+        Family("swiglu", eager_gated, kt.swiglu, extra_gated, {"forward": 3, "backward": 5}, vector=False),
+    ]
     rounds = 9 if args.quick else 31
     rows_out = []
-    lengths = [4096] if args.quick else [1024, 4096, 8192, 16384]
-    for dtype in (torch.bfloat16, torch.float32):
-        size = dtype.itemsize
-        for length in lengths:
-            rows = (2**28 if dtype == torch.bfloat16 else 2**27) // length
-            for family, eager, ours, extra in (("norm", eager_norm, lambda x, w: kt.rms_norm(x, w, EPS), extra_norm),
-                                               ("gated", eager_gated, kt.swiglu, extra_gated)):
-                x = torch.randn(rows, length, device="cuda", dtype=dtype).requires_grad_()
-                second = torch.randn(*((length,) if family == "norm" else (rows, length)), device="cuda", dtype=dtype).requires_grad_()
-                dy = torch.randn(rows, length, device="cuda", dtype=dtype)
-                torch._dynamo.reset()
-                functions = {"kernelwright": ours, "eager": eager, "compile": torch.compile(eager, mode="max-autotune-no-cudagraphs", dynamic=False), **extra}
-                graphs, forward, backward = {}, {}, {}
-                truth = None
-                for name, f in functions.items():
-                    try:
-                        y = f(x, second)
-                        grads = torch.autograd.grad(y, (x, second), dy, retain_graph=True)
-                    except Exception as error:
-                        missing.append(f"{name} {family} {dtype} {length}: {type(error).__name__}: {str(error)[:120]}")
-                        continue
-                    if truth is None:
-                        xs, ss = x[:256].detach().double().requires_grad_(), second.detach()[: 256 if family == "gated" else None].double().requires_grad_()
-                        t = eager(xs, ss)
-                        truth = (t, *torch.autograd.grad(t, (xs,) if family == "norm" else (xs, ss), dy[:256].double()))
-                    got = (y[:256], grads[0][:256]) + ((grads[1][:256],) if family == "gated" else ())
-                    agree(f"{name} {family} {dtype} {length}", got, truth, dtype)
-                    graphs[name] = y
-                    with_no_grad = torch.no_grad()(f)
-                    forward[name] = lambda f=with_no_grad: f(x, second)
-                    backward[name] = lambda y=y: torch.autograd.grad(y, (x, second), dy, retain_graph=True)
-                target = torch.empty_like(dy)
-                forward["copy"] = lambda: target.copy_(dy)
-                passes = {"norm": (2, 3), "gated": (3, 5)}[family]
-                for what, candidates, n in (("forward", forward, passes[0]), ("backward", backward, passes[1])):
-                    copied = {"copy": forward["copy"], **candidates}
-                    times = measure(copied, rounds)
-                    rate = 2 * rows * length * size / times["copy"]["median"] / 1e3
-                    moved = n * rows * length * size
-                    row = {"op": {"norm": "rms_norm", "gated": "swiglu"}[family], "pass": what, "dtype": str(dtype).removeprefix("torch."), "rows": rows,
-                           "length": length, "bytes": moved, "copy_GBps": rate, "times_us": times}
-                    rows_out.append(row)
-                    shares = "  ".join(f"{k} {t['median']:7.1f} us {100 * moved / t['median'] / 1e3 / rate:5.1f}%" for k, t in times.items() if k != "copy")
-                    print(f"{row['op']:<9}{what:<9}{row['dtype']:<9}{rows:>7} x {length:<6} copy {rate:6.0f} GB/s  {shares}", flush=True)
-                del x, second, dy, target, graphs, forward, backward, functions
+    for dtype, elements in ((torch.bfloat16, 2**28), (torch.float32, 2**27)):
+        for length in [4096] if args.quick else [1024, 4096, 8192, 16384]:
+            for family in families:
+                rows_out += time_case(family, dtype, elements // length, length, rounds, missing)
                 torch.cuda.empty_cache()
     host = host_cost(extra_norm, 200 if args.quick else 1000)
-    print("host, microseconds per eager call with autograd, 128 x 4096 bf16: " + "  ".join(f"{k} {v['median']:.2f}" for k, v in host.items()))
+    listed = "  ".join(f"{k} {v['median']:.2f}" for k, v in host.items())
+    print(f"host, microseconds per eager call with autograd, 128 x 4096 bf16: {listed}")
     for line in missing:
         print("left out:", line)
     if args.json:
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-        record = {"kind": "torch_peers", "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "command": " ".join(sys.argv),
-                  "commit": commit, "machine": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda,
-                  "python": sys.version.split()[0], "rounds": rounds, "rows": rows_out, "host_us": host, "left_out": missing}
-        with open(args.json, "w") as f:
-            json.dump(record, f, indent=1)
+        record = {
+            "kind": "torch_peers",
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "command": " ".join(sys.argv),
+            "commit": subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip(),
+            "machine": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "python": sys.version.split()[0],
+            "rounds": rounds,
+            "rows": rows_out,
+            "host_us": host,
+            "left_out": missing,
+        }
+        with open(args.json, "w") as file:
+            json.dump(record, file, indent=1)
     return 0
 
 
 def host_cost(extra: dict, calls: int) -> dict:
     x = torch.randn(128, 4096, device="cuda", dtype=torch.bfloat16).requires_grad_()
     w = torch.randn(4096, device="cuda", dtype=torch.bfloat16).requires_grad_()
-    functions = {"kernelwright": lambda: kt.rms_norm(x, w, EPS), "eager": lambda: eager_norm(x, w), **{k: (lambda f=f: f(x, w)) for k, f in extra.items()}}
+    functions = {
+        "kernelwright": lambda: kt.rms_norm(x, w, EPS),
+        "eager": lambda: eager_norm(x, w),
+        **{k: (lambda f=f: f(x, w)) for k, f in extra.items()},
+    }
     times = {k: [] for k in functions}
     for _ in range(20):
         for name, f in functions.items():
@@ -171,7 +218,9 @@ def host_cost(extra: dict, calls: int) -> dict:
                 f()
             times[name].append(1e6 * (time.perf_counter() - start) / (calls // 10))
             torch.cuda.synchronize()
-    return {k: {"median": statistics.median(t), "p20": sorted(t)[len(t) // 5], "p80": sorted(t)[-1 - len(t) // 5]} for k, t in times.items()}
+    return {
+        k: {"median": statistics.median(t), "p20": sorted(t)[len(t) // 5], "p80": sorted(t)[-1 - len(t) // 5]} for k, t in times.items()
+    }
 
 
 if __name__ == "__main__":
