@@ -20,9 +20,11 @@ std::string quote(std::string_view text) {  // printable, and not endless
 int64_t parse_size(const Op& op, std::string_view name, std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc::result_out_of_range) complain(op, format("the size %s of %s does not fit in 64 bits", quote(text).c_str(), std::string(name).c_str()));
+  if (error == std::errc::result_out_of_range)
+    complain(op, format("the size %s of %s does not fit in 64 bits", quote(text).c_str(), std::string(name).c_str()));
   if (error != std::errc() || end != text.data() + text.size())
-    complain(op, format("%s is not a size of %s: write whole numbers, as in bf16[8192,4096]", quote(text).c_str(), std::string(name).c_str()));
+    complain(op,
+             format("%s is not a size of %s: write whole numbers, as in bf16[8192,4096]", quote(text).c_str(), std::string(name).c_str()));
   if (value < 0) complain(op, format("%s has a negative size, %lld", std::string(name).c_str(), static_cast<long long>(value)));
   return value;
 }
@@ -32,14 +34,16 @@ Argument parse_tensor(const Op& op, const std::string& name, std::string_view te
   if (text == "none") return a;
   const size_t open = text.find('[');
   if (open == text.npos || text.back() != ']')
-    complain(op, format("%s is not a tensor for %s: write dtype[sizes], as in %s=bf16[8192,4096]", quote(text).c_str(), name.c_str(), name.c_str()));
+    complain(op, format("%s is not a tensor for %s: write dtype[sizes], as in %s=bf16[8192,4096]", quote(text).c_str(), name.c_str(),
+                        name.c_str()));
   const std::string_view type = text.substr(0, open);
   std::string_view list = text.substr(open + 1, text.size() - open - 2);
   auto dtype = parse_dtype(type);
   if (!dtype) {
     std::vector<std::string> names;
     for (const DTypeFacts& f : dtype_facts) names.push_back(f.name);
-    complain(op, format("%s of %s is no dtype%s; there are f16 bf16 f32 f64 i8 u8 i32 i64 bool fp8e4m3 fp8e5m2", quote(type).c_str(), name.c_str(), suggest(type, names).c_str()));
+    complain(op, format("%s of %s is no dtype%s; there are f16 bf16 f32 f64 i8 u8 i32 i64 bool fp8e4m3 fp8e5m2", quote(type).c_str(),
+                        name.c_str(), suggest(type, names).c_str()));
   }
   a.present = true;
   a.dtype = *dtype;
@@ -53,7 +57,8 @@ Argument parse_tensor(const Op& op, const std::string& name, std::string_view te
     }
   int64_t bytes = dtype_bytes(a.dtype);
   for (int64_t s : a.sizes)
-    if (__builtin_mul_overflow(bytes, std::max<int64_t>(s, 1), &bytes)) complain(op, format("%s has more bytes than 64 bits can count", name.c_str()));
+    if (__builtin_mul_overflow(bytes, std::max<int64_t>(s, 1), &bytes))
+      complain(op, format("%s has more bytes than 64 bits can count", name.c_str()));
   return a;
 }
 
@@ -69,7 +74,8 @@ AttributeValue parse_attribute(const Op& op, const Attribute& attribute, std::st
     }
     case Attribute::Type::integer: {
       auto result = std::from_chars(text.data(), end, v.i);
-      if (result.ec != std::errc() || result.ptr != end) complain(op, format("%s=%s is not a whole number of 64 bits", name, quote(text).c_str()));
+      if (result.ec != std::errc() || result.ptr != end)
+        complain(op, format("%s=%s is not a whole number of 64 bits", name, quote(text).c_str()));
       break;
     }
     case Attribute::Type::boolean:
@@ -84,7 +90,9 @@ AttributeValue parse_attribute(const Op& op, const Attribute& attribute, std::st
       v.i = at - attribute.values.begin();
       break;
     }
-    case Attribute::Type::string: v.s = text; break;
+    case Attribute::Type::string:
+      v.s = text;
+      break;
   }
   return v;
 }
@@ -159,11 +167,21 @@ std::string describe(const Op& op, const Arguments& arguments) {
     if (v.f == d.f && v.i == d.i && v.s == d.s) continue;
     const Attribute& a = c.attributes[i];
     switch (a.type) {
-      case Attribute::Type::floating: add(a.name, format("%.17g", v.f)); break;
-      case Attribute::Type::integer: add(a.name, std::to_string(v.i)); break;
-      case Attribute::Type::boolean: add(a.name, v.i ? "true" : "false"); break;
-      case Attribute::Type::enumeration: add(a.name, a.values[static_cast<size_t>(v.i)]); break;
-      case Attribute::Type::string: add(a.name, v.s); break;
+      case Attribute::Type::floating:
+        add(a.name, format("%.17g", v.f));
+        break;
+      case Attribute::Type::integer:
+        add(a.name, std::to_string(v.i));
+        break;
+      case Attribute::Type::boolean:
+        add(a.name, v.i ? "true" : "false");
+        break;
+      case Attribute::Type::enumeration:
+        add(a.name, a.values[static_cast<size_t>(v.i)]);
+        break;
+      case Attribute::Type::string:
+        add(a.name, v.s);
+        break;
     }
   }
   return text;
@@ -187,7 +205,8 @@ Symbols solve(const Op& op, const Arguments& arguments) {
     if (type.element.kind == ElementType::Kind::variable && s.types[static_cast<size_t>(type.element.variable)] < 0)
       s.types[static_cast<size_t>(type.element.variable)] = a.dtype;
     const size_t places = type.shape.size();
-    const auto variadic = static_cast<size_t>(std::find_if(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.variadic; }) - type.shape.begin());
+    const auto variadic = static_cast<size_t>(std::find_if(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.variadic; }) -
+                                              type.shape.begin());
     const bool has = variadic < places;
     if (has ? a.sizes.size() + 1 < places : a.sizes.size() != places) continue;  // bind_inputs will say so
     const size_t spread = has ? a.sizes.size() + 1 - places : 0;                 // dimensions that the variadic one stands for
@@ -207,9 +226,12 @@ Symbols solve(const Op& op, const Arguments& arguments) {
   for (size_t t = 0; t < c.types.size(); t++) {  // an unbound variable takes its first option
     for (size_t hop = t, n = 0; s.types[t] < 0 && n <= c.types.size(); n++) {
       const TypeVariable::Option& first = c.types[hop].options.front();
-      if (first.variable < 0) s.types[t] = first.dtype;
-      else if (s.types[static_cast<size_t>(first.variable)] >= 0) s.types[t] = s.types[static_cast<size_t>(first.variable)];
-      else hop = static_cast<size_t>(first.variable);
+      if (first.variable < 0)
+        s.types[t] = first.dtype;
+      else if (s.types[static_cast<size_t>(first.variable)] >= 0)
+        s.types[t] = s.types[static_cast<size_t>(first.variable)];
+      else
+        hop = static_cast<size_t>(first.variable);
     }
   }
   return s;
@@ -222,12 +244,18 @@ int64_t evaluate(const Size& size, const Symbols& s) {
   if (a < 0 || b < 0) return -1;
   int64_t r = -1;
   switch (size.kind) {
-    case Size::Kind::add: return __builtin_add_overflow(a, b, &r) ? -1 : r;
-    case Size::Kind::sub: return a >= b ? a - b : -1;
-    case Size::Kind::mul: return __builtin_mul_overflow(a, b, &r) ? -1 : r;
-    case Size::Kind::div: return b > 0 && a % b == 0 ? a / b : -1;
-    case Size::Kind::min: return std::min(a, b);
-    default: return std::max(a, b);
+    case Size::Kind::add:
+      return __builtin_add_overflow(a, b, &r) ? -1 : r;
+    case Size::Kind::sub:
+      return a >= b ? a - b : -1;
+    case Size::Kind::mul:
+      return __builtin_mul_overflow(a, b, &r) ? -1 : r;
+    case Size::Kind::div:
+      return b > 0 && a % b == 0 ? a / b : -1;
+    case Size::Kind::min:
+      return std::min(a, b);
+    default:
+      return std::max(a, b);
   }
 }
 
@@ -256,8 +284,10 @@ AttributeValue default_value(const Op& op, size_t index) {
   AttributeValue v;
   if (a.has_default) {
     v.s = a.text;
-    if (a.type == Attribute::Type::floating) v.f = a.number;
-    else v.i = static_cast<int64_t>(a.number);
+    if (a.type == Attribute::Type::floating)
+      v.f = a.number;
+    else
+      v.i = static_cast<int64_t>(a.number);
     return v;
   }
   for (const Op* forward : ops()) {  // "eps" of a backward: the forward's default
@@ -270,8 +300,10 @@ AttributeValue default_value(const Op& op, size_t index) {
   if (a.above) number = std::max(number, *a.above + 1);
   if (a.at_most) number = std::min(number, *a.at_most);
   if (a.below) number = std::min(number, a.above ? (*a.above + *a.below) / 2 : a.at_least ? (*a.at_least + *a.below) / 2 : *a.below - 1);
-  if (a.type == Attribute::Type::floating) v.f = number;
-  else if (a.type == Attribute::Type::integer) v.i = static_cast<int64_t>(number);
+  if (a.type == Attribute::Type::floating)
+    v.f = number;
+  else if (a.type == Attribute::Type::integer)
+    v.i = static_cast<int64_t>(number);
   return v;
 }
 
@@ -280,9 +312,14 @@ std::vector<kw_attribute> raw_attributes(const Op& op, const Arguments& argument
   for (size_t i = 0; i < raw.size(); i++) {
     const AttributeValue& v = arguments.attributes[i];
     switch (op.contract.attributes[i].type) {
-      case Attribute::Type::floating: raw[i].f = v.f; break;
-      case Attribute::Type::string: raw[i].s = v.s.c_str(); break;
-      default: raw[i].i = v.i;
+      case Attribute::Type::floating:
+        raw[i].f = v.f;
+        break;
+      case Attribute::Type::string:
+        raw[i].s = v.s.c_str();
+        break;
+      default:
+        raw[i].i = v.i;
     }
   }
   return raw;

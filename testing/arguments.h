@@ -40,8 +40,8 @@ Arguments parse_arguments(const Op& op, const std::vector<std::string>& words);
 std::string describe(const Op& op, const Arguments& arguments);  // the words again, defaults left out
 
 Symbols unknown_symbols(const Contract& contract);
-Symbols solve(const Op& op, const Arguments& arguments);      // from the inputs that are present
-int64_t evaluate(const Size& size, const Symbols& symbols);   // -1: unknown, negative, or a division that leaves a rest
+Symbols solve(const Op& op, const Arguments& arguments);     // from the inputs that are present
+int64_t evaluate(const Size& size, const Symbols& symbols);  // -1: unknown, negative, or a division that leaves a rest
 // The dtype and shape of a tensor; not `present` when a symbol in it is unknown.
 Argument instantiate(const TensorType& type, const Symbols& symbols);
 

@@ -1,5 +1,6 @@
 #include "testing/check.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -27,7 +28,8 @@ void expect_equal(const Op& op, const std::vector<Tensor>& a, const std::vector<
     if (!judged(op, r, a[r])) continue;
     for (int64_t i = 0, n = a[r].elements(); i < n; i++)
       if (!same_number(a[r], i, b[r], i))
-        throw Fault{format("element %lld of %s differs %s: %.9g, then %.9g", static_cast<long long>(i), op.contract.results[r].name.c_str(), when.c_str(), a[r].at(i), b[r].at(i))};
+        throw Fault{format("element %lld of %s differs %s: %.9g, then %.9g", static_cast<long long>(i), op.contract.results[r].name.c_str(),
+                           when.c_str(), a[r].at(i), b[r].at(i))};
   }
 }
 
@@ -52,8 +54,10 @@ class Checker {
     compare("repeat", plain({{16, length}, {std::min<int64_t>(small / 8, 4096), 8}}), &Checker::repeat);
     bool rows = false;
     for (const Result& r : op_.contract.results) rows |= r.kind != Result::Kind::scratch && has_rows(r.type);
-    if (rows) compare("rows", plain({{5, 33}, {7, length}, {33, 64}}), &Checker::rows);
-    else skip("rows", "no result has rows");
+    if (rows)
+      compare("rows", plain({{5, 33}, {7, length}, {33, 64}}), &Checker::rows);
+    else
+      skip("rows", "no result has rows");
     compare("refusal", plain({{3, 16}}), &Checker::refusal);
     return std::move(reports_);
   }
@@ -109,7 +113,9 @@ class Checker {
     finish(layer, start);
   }
 
-  std::vector<Tensor> call(const Case& c, const std::vector<Tensor>& inputs) { return run_once(device_, op_, c.arguments, inputs, poisons[turn_++ % 2]); }
+  std::vector<Tensor> call(const Case& c, const std::vector<Tensor>& inputs) {
+    return run_once(device_, op_, c.arguments, inputs, poisons[turn_++ % 2]);
+  }
 
   // The same call gives the same bits: again and again, with another call in between, on another number of threads.
   void repeat(const Case& c) {
@@ -117,7 +123,8 @@ class Checker {
     other.seed += 17;
     const std::vector<Tensor> inputs = make_inputs(op_, c), others = make_inputs(op_, other);
     const std::vector<Tensor> first = call(c, inputs), second = call(other, others);
-    for (int i = 0; i < device_.repeats(); i++) {
+    const int reruns = options_.scope.quick ? std::min(device_.repeats(), 10) : device_.repeats();
+    for (int i = 0; i < reruns; i++) {
       expect_equal(op_, first, call(c, inputs), format("in rerun %d, after a call with other inputs", 2 * i + 1));
       expect_equal(op_, second, call(other, others), format("in rerun %d, after a call with other inputs", 2 * i + 2));
     }
@@ -150,14 +157,16 @@ class Checker {
     return out;
   }
 
-  void expect_rows(const std::vector<Tensor>& all, int64_t first, int64_t n, int64_t rows, const std::vector<Tensor>& part, const std::string& when) {
+  void expect_rows(const std::vector<Tensor>& all, int64_t first, int64_t n, int64_t rows, const std::vector<Tensor>& part,
+                   const std::string& when) {
     for (size_t r = 0; r < all.size(); r++) {
       if (!judged(op_, r, all[r]) || !has_rows(op_.contract.results[r].type)) continue;
       const int64_t length = all[r].elements() / rows;
       for (int64_t i = 0; i < n * length; i++)
         if (!same_number(all[r], first * length + i, part[r], i))
-          throw Fault{format("%s[%lld,%lld] is %.9g among %lld rows, but %.9g %s", op_.contract.results[r].name.c_str(), static_cast<long long>(first + i / length),
-                             static_cast<long long>(i % length), all[r].at(first * length + i), static_cast<long long>(rows), part[r].at(i), when.c_str())};
+          throw Fault{format("%s[%lld,%lld] is %.9g among %lld rows, but %.9g %s", op_.contract.results[r].name.c_str(),
+                             static_cast<long long>(first + i / length), static_cast<long long>(i % length), all[r].at(first * length + i),
+                             static_cast<long long>(rows), part[r].at(i), when.c_str())};
     }
   }
 
@@ -185,7 +194,8 @@ class Checker {
           out[r] = Tensor(results[r].dtype, {n * width});
           for (int64_t e = 0; e < n * width; e++) {
             const auto size = static_cast<size_t>(dtype_bytes(results[r].dtype));
-            std::memcpy(&out[r].bytes[static_cast<size_t>(e) * size], &results[r].bytes[static_cast<size_t>(results[r].position(first * width + e)) * size], size);
+            std::memcpy(&out[r].bytes[static_cast<size_t>(e) * size],
+                        &results[r].bytes[static_cast<size_t>(results[r].position(first * width + e)) * size], size);
           }
         }
         return out;
@@ -202,7 +212,8 @@ class Checker {
       const std::string& name = op_.contract.inputs[i].name;
       if (!c.arguments.inputs[i].present) continue;
       Case wrong = c;
-      wrong.arguments.inputs[i].dtype = op_.contract.inputs[i].type.element.kind == ElementType::Kind::fixed && c.arguments.inputs[i].dtype == KW_I8 ? KW_F32 : KW_I8;
+      wrong.arguments.inputs[i].dtype =
+          op_.contract.inputs[i].type.element.kind == ElementType::Kind::fixed && c.arguments.inputs[i].dtype == KW_I8 ? KW_F32 : KW_I8;
       refused(wrong, name, "a wrong dtype");
       if (!op_.contract.inputs[i].type.optional) {
         wrong = c;
@@ -234,7 +245,8 @@ class Checker {
 
 }  // namespace
 
-std::vector<LayerReport> check_op(Device& device, const Op& op, const CheckOptions& options, const std::function<void(const LayerReport&)>& report) {
+std::vector<LayerReport> check_op(Device& device, const Op& op, const CheckOptions& options,
+                                  const std::function<void(const LayerReport&)>& report) {
   return Checker(device, op, options, report).run();
 }
 

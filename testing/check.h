@@ -29,10 +29,10 @@ struct Outcome {  // of a case
 Outcome check_case(Device& device, const Op& op, const Case& c);
 
 struct LayerReport {
-  std::string layer;      // "shapes", ...
+  std::string layer;  // "shapes", ...
   bool ok = true;
   int64_t cases = 0;
-  double worst = 0;       // largest error over its cases, in bounds
+  double worst = 0;  // largest error over its cases, in bounds
   double seconds = 0;
   std::string sentence;   // what failed first
   std::string reproduce;  // "--arg 'x=bf16[3,0]' --seed 3": to be put behind `kw check OP --device D`
@@ -46,6 +46,7 @@ struct CheckOptions {
 
 // The layers in order: shapes, dtypes, values, layouts, repeat (bitwise equal reruns, other inputs in between, other thread counts),
 // rows (a row alone gives the same bits; a NaN stays in its row), refusal (a wrong call is refused with a sentence and writes nothing).
-std::vector<LayerReport> check_op(Device& device, const Op& op, const CheckOptions& options, const std::function<void(const LayerReport&)>& report = {});
+std::vector<LayerReport> check_op(Device& device, const Op& op, const CheckOptions& options,
+                                  const std::function<void(const LayerReport&)>& report = {});
 
 }  // namespace kw::test

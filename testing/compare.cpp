@@ -32,8 +32,9 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
     return g;
   }
   auto fail = [&](size_t i, const char* why) {
-    if (g.ok) g.sentence = format("%s%s is %s, but the reference says %s%s", name.c_str(), place(got, static_cast<int64_t>(i)).c_str(), text(value[i]).c_str(),
-                                    text(want[i]).c_str(), why);
+    if (g.ok)
+      g.sentence = format("%s%s is %s, but the reference says %s%s", name.c_str(), place(got, static_cast<int64_t>(i)).c_str(),
+                          text(value[i]).c_str(), text(want[i]).c_str(), why);
     g.ok = false;
   };
   if (!is_floating(type)) {
@@ -89,14 +90,15 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
   g.bias = narrow ? sum / static_cast<double>(narrow) : 0;
   if (g.ok && random && counted >= 1000 && type != KW_F64 && g.spread > 1) {
     g.ok = false;
-    g.sentence = format("%s errs by %.3g of what is usual, in root mean square over %lld elements: no single one is out of bounds, but too many are bad", name.c_str(),
-                        g.spread, static_cast<long long>(counted));
+    g.sentence = format(
+        "%s errs by %.3g of what is usual, in root mean square over %lld elements: no single one is out of bounds, but too many are bad",
+        name.c_str(), g.spread, static_cast<long long>(counted));
   } else if (g.ok && random && narrow >= 1000 && type != KW_F64) {
     const auto n = static_cast<double>(narrow);
     if (std::fabs(g.bias) > 5 * std::sqrt(off / n / std::max(1.0, n / truth.terms)) + slack / n) {
       g.ok = false;
-      g.sentence = format("%s is off to one side by %.3g spacings in the mean of %lld elements: a term is missing or rounding is one-sided", name.c_str(), g.bias,
-                          static_cast<long long>(narrow));
+      g.sentence = format("%s is off to one side by %.3g spacings in the mean of %lld elements: a term is missing or rounding is one-sided",
+                          name.c_str(), g.bias, static_cast<long long>(narrow));
     }
   }
   if (wrong) g.sentence += format(" (%lld of %lld elements are wrong)", static_cast<long long>(wrong), static_cast<long long>(g.elements));

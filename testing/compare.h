@@ -33,10 +33,10 @@ namespace kw::test {
 
 struct Grade {
   bool ok = true;
-  std::string sentence;     // what is wrong: "y[2,4096] is 0, but the reference says 1.25 (bound 3e-3; 3 of 12291 elements are wrong)"
-  bool maybe_blind = false;  // the fault is of size, so that further probes may clear it
-  double worst = 0;         // largest error, in bounds: 1 is the limit
-  double spacings = 0;      // largest error, in spacings of the result type
+  std::string sentence;         // what is wrong: "y[2,4096] is 0, but the reference says 1.25 (bound 3e-3; 3 of 12291 elements are wrong)"
+  bool maybe_blind = false;     // the fault is of size, so that further probes may clear it
+  double worst = 0;             // largest error, in bounds: 1 is the limit
+  double spacings = 0;          // largest error, in spacings of the result type
   double spread = 0, bias = 0;  // as above
   int64_t elements = 0;
 };

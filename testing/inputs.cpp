@@ -10,9 +10,12 @@
 namespace kw::test {
 
 namespace {
-constexpr const char* value_names[] = {"random", "constant", "huge", "small", "tiny", "mean1000", "outlier", "last", "zeros", "infinity", "nan"};
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr const char* value_names[] = {"random",  "constant", "huge",  "small",    "tiny", "mean1000",
+                                       "outlier", "last",     "zeros", "infinity", "nan"};
 constexpr const char* layout_names[] = {"plain", "row_gap", "offset", "both", "odd_ones"};
-static_assert(std::size(value_names) == static_cast<size_t>(Values::count) && std::size(layout_names) == static_cast<size_t>(Layout::count));
+static_assert(std::size(value_names) == static_cast<size_t>(Values::count) &&
+              std::size(layout_names) == static_cast<size_t>(Layout::count));
 
 template <class E, size_t n>
 std::optional<E> parse_name(const char* const (&names)[n], std::string_view name) {
@@ -24,10 +27,14 @@ std::optional<E> parse_name(const char* const (&names)[n], std::string_view name
 double scale_of(Values values, DType dtype) {
   const bool narrow = dtype == KW_FP8E4M3 || dtype == KW_FP8E5M2;
   switch (values) {
-    case Values::huge: return narrow ? 16 : dtype == KW_F16 ? 0x1p12 : 0x1p20;
-    case Values::small: return narrow ? 0.125 : 1e-3;
-    case Values::tiny: return narrow ? 0x1p-5 : dtype == KW_F16 ? 0x1p-18 : 0x1p-60;
-    default: return 1;
+    case Values::huge:
+      return narrow ? 16 : dtype == KW_F16 ? 0x1p12 : 0x1p20;
+    case Values::small:
+      return narrow ? 0.125 : 1e-3;
+    case Values::tiny:
+      return narrow ? 0x1p-5 : dtype == KW_F16 ? 0x1p-18 : 0x1p-60;
+    default:
+      return 1;
   }
 }
 
@@ -35,12 +42,18 @@ double draw(Values values, DType dtype, int64_t i, int64_t length, Random& rando
   const double normal = 0.25 + random.normal();
   if (!is_floating(dtype)) return values == Values::zeros ? 0 : static_cast<double>(random.below(dtype == KW_BOOL ? 2 : 100));
   switch (values) {
-    case Values::constant: return 0.7;
-    case Values::mean1000: return (dtype_bytes(dtype) == 1 ? 100 : 1000) + normal;
-    case Values::outlier: return i == length / 3 ? 300 * normal : normal;
-    case Values::last: return i == length - 1 ? 1 + std::fabs(normal) : 0;
-    case Values::zeros: return 0;
-    default: return normal * scale_of(values, dtype);
+    case Values::constant:
+      return 0.7;
+    case Values::mean1000:
+      return (dtype_bytes(dtype) == 1 ? 100 : 1000) + normal;
+    case Values::outlier:
+      return i == length / 3 ? 300 * normal : normal;
+    case Values::last:
+      return i == length - 1 ? 1 + std::fabs(normal) : 0;
+    case Values::zeros:
+      return 0;
+    default:
+      return normal * scale_of(values, dtype);
   }
 }
 
@@ -76,7 +89,7 @@ int64_t row_count(const Op& op, const Arguments& arguments) {
 
 std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
   std::vector<Tensor> out;
-  int with_rows = 0;
+  int64_t with_rows = 0;
   for (size_t k = 0; k < op.contract.inputs.size(); k++) {
     const Argument& a = c.arguments.inputs[k];
     const TensorType& type = op.contract.inputs[k].type;
@@ -88,7 +101,9 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
     const int inner = rows ? row_rank(type) : 0;
     // Gaps and offsets differ from tensor to tensor, so that taking one's stride for another's shows; odd ones break every vector width,
     // and in the layout `row_gap` a multiple of 8 keeps 16-bit vectors aligned.
-    const int64_t gap = c.layout == Layout::row_gap ? 8 * static_cast<int64_t>(k + 1) : c.layout == Layout::both ? static_cast<int64_t>(2 * k + 1) : 0;
+    const int64_t gap = c.layout == Layout::row_gap ? 8 * static_cast<int64_t>(k + 1)
+                        : c.layout == Layout::both  ? static_cast<int64_t>(2 * k + 1)
+                                                    : 0;
     const int64_t offset = c.layout == Layout::offset || c.layout == Layout::both ? static_cast<int64_t>(2 * k + 1) : 0;
     Tensor t(a.dtype, a.sizes, inner, gap, offset, c.layout == Layout::odd_ones);
     int64_t length = 1;  // of a row; a tensor without rows is one row
@@ -96,11 +111,13 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
     const int64_t count = t.elements();
     Random random(c.seed * 1000003 + k);
     for (int64_t i = 0; i < count; i++) t.set(i, draw(c.values, a.dtype, length ? i % length : 0, length, random));
-    const bool special = c.values == Values::nan || c.values == Values::infinity;
-    if (special && rows && count && is_floating(a.dtype)) {  // another row for each input; a single row takes it in the first input only
-      const int64_t n = count / length, row = (n / 2 + with_rows) % n;
-      const double value = c.values == Values::nan ? std::nan("") : (with_rows % 2 ? -1 : 1) * std::numeric_limits<double>::infinity();
-      if (n > 1 || with_rows == 0) t.set(row * length + (length * 2 / 3 + static_cast<int64_t>(k)) % length, value);
+    if (rows && count && is_floating(a.dtype) && (c.values == Values::nan || c.values == Values::infinity)) {
+      // Other rows for each input; a single row takes its one in the first input only.
+      const int64_t n = count / length;
+      auto plant = [&](int64_t row, double value) { t.set(row % n * length + (length * 2 / 3 + static_cast<int64_t>(k)) % length, value); };
+      if (c.values == Values::nan && (n > 1 || with_rows == 0)) plant(n / 2 + with_rows, std::nan(""));
+      if (c.values == Values::infinity && (n > 1 || with_rows == 0)) plant(n / 2 + 2 * with_rows, infinite);
+      if (c.values == Values::infinity && n > 1) plant(n / 2 + 2 * with_rows + 1, -infinite);
     }
     with_rows += rows;
     out.push_back(std::move(t));
@@ -176,7 +193,8 @@ std::optional<Arguments> arguments_for(const Op& op, const Symbols& s, uint32_t 
   Arguments a;
   int optional = 0;
   for (const Input& input : op.contract.inputs) {
-    if (input.type.list) throw Error(KW_ERROR_UNSUPPORTED, op.contract.name + ": " + input.name + " is a list of tensors, which the checker cannot make yet");
+    if (input.type.list)
+      throw Error(KW_ERROR_UNSUPPORTED, op.contract.name + ": " + input.name + " is a list of tensors, which the checker cannot make yet");
     const bool leave = input.type.optional && (absent >> optional++ & 1u);
     a.inputs.push_back(leave ? Argument{} : instantiate(input.type, s));
     if (!leave && !a.inputs.back().present) return std::nullopt;
@@ -232,8 +250,8 @@ struct Shape {
   int64_t length;
 };
 
-void add_cases(const Op& op, const Scope& scope, std::vector<Case>& out, const Symbols& types, const Shape& shape, uint32_t absent, Values values = Values::random,
-               Layout layout = Layout::plain) {
+void add_cases(const Op& op, const Scope& scope, std::vector<Case>& out, const Symbols& types, const Shape& shape, uint32_t absent,
+               Values values = Values::random, Layout layout = Layout::plain) {
   for (Arguments& a : arguments_with(op, types, shape.leading, shape.length, absent)) {
     if (largest_tensor(a) > scope.largest) continue;
     out.push_back({std::move(a), values, layout, scope.seed + out.size()});
@@ -255,17 +273,19 @@ std::vector<Case> shape_cases(const Op& op, const Scope& scope) {
   std::vector<Case> out;
   const std::vector<Symbols> types = type_combinations(op.contract);
   // Empty, one, primes, vector widths, warp and block sizes and powers of two with their neighbours, hidden sizes, long rows.
-  std::vector<int64_t> lengths = {0,   1,   2,   3,   4,   5,    7,    8,    9,    13,   15,   16,   17,   31,   32,   33,   63,   64,   65,   127,  128,   129,   251,
-                                  255, 256, 257, 511, 512, 513,  1000, 1021, 1023, 1024, 1025, 2047, 2048, 2049, 3072, 4093, 4095, 4096, 4097, 5120, 8191, 8192, 8193,
-                                  12289, 16383, 16384, 16385, 32767, 32769, 50257, 65535, 65536, 65537, 70000};
+  std::vector<int64_t> lengths = {0,    1,     2,     3,     4,     5,     7,     8,     9,     13,    15,    16,   17,   31,   32,
+                                  33,   63,    64,    65,    127,   128,   129,   251,   255,   256,   257,   511,  512,  513,  1000,
+                                  1021, 1023,  1024,  1025,  2047,  2048,  2049,  3072,  4093,  4095,  4096,  4097, 5120, 8191, 8192,
+                                  8193, 12289, 16383, 16384, 16385, 32767, 32769, 50257, 65535, 65536, 65537, 70000};
   if (scope.quick) lengths = {0, 1, 2, 7, 16, 33, 255, 257, 1000, 1024, 4095, 4096, 4097, 16385, 70000};
   size_t turn = 0;
   for (int64_t length : lengths)
     add_cases(op, scope, out, types[turn++ % types.size()], {{3}, length}, 0);  // the dtypes take turns; the next layer combines them
-  std::vector<Shape> shapes = {{{}, 33},     {{0}, 33},       {{1}, 33},       {{2, 3}, 65},  {{0, 5}, 7},     {{2, 1, 3}, 17}, {{1, 1, 1}, 8}, {{2, 2, 2, 2, 2}, 5},
-                               {{7}, 64},    {{64}, 129},     {{129}, 256},    {{1025}, 31},  {{4097}, 3},     {{1023}, 8},     {{65536}, 1},    {{70001}, 2},
-                               {{2048}, 257}, {{37, 29}, 128}, {{1}, 0},        {{0}, 0},      {{5, 0, 2}, 16}, {{1024}, 512},   {{131}, 4096},
-                               {{1}, 20011}, {{1}, 70000},     {{2}, 16385},    {{1}, 131072}};
+  std::vector<Shape> shapes = {
+      {{}, 33},      {{0}, 33},       {{1}, 33},    {{2, 3}, 65}, {{0, 5}, 7},     {{2, 1, 3}, 17}, {{1, 1, 1}, 8}, {{2, 2, 2, 2, 2}, 5},
+      {{7}, 64},     {{64}, 129},     {{129}, 256}, {{1025}, 31}, {{4097}, 3},     {{1023}, 8},     {{65536}, 1},   {{70001}, 2},
+      {{2048}, 257}, {{37, 29}, 128}, {{1}, 0},     {{0}, 0},     {{5, 0, 2}, 16}, {{1024}, 512},   {{131}, 4096},  {{1}, 20011},
+      {{1}, 70000},  {{2}, 16385},    {{1}, 131072}};
   for (const Shape& shape : shapes) {
     if (scope.quick && shape.leading.size() == 1 && shape.leading[0] > 64 && shape.leading[0] % 2 == 0) continue;
     add_cases(op, scope, out, types[turn++ % types.size()], shape, 0);
@@ -290,7 +310,8 @@ std::vector<Case> dtype_cases(const Op& op, const Scope& scope) {
 
 std::vector<Case> value_cases(const Op& op, const Scope& scope) {
   std::vector<Case> out;
-  const std::vector<Shape> shapes = scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{7}, 67}, {{3}, 1024}, {{1}, 9}, {{3}, 20011}};
+  const std::vector<Shape> shapes =
+      scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{7}, 67}, {{3}, 1024}, {{1}, 9}, {{3}, 20011}};
   for (const Symbols& types : type_combinations(op.contract))
     for (int v = 0; v < static_cast<int>(Values::count); v++)
       for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, 0, static_cast<Values>(v));
@@ -299,8 +320,9 @@ std::vector<Case> value_cases(const Op& op, const Scope& scope) {
 
 std::vector<Case> layout_cases(const Op& op, const Scope& scope) {
   std::vector<Case> out;
-  const std::vector<Shape> shapes = scope.quick ? std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}}
-                                                : std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}, {{2, 3}, 256}, {{4}, 1000}, {{1}, 129}, {{}, 40}, {{3}, 8200}};
+  const std::vector<Shape> shapes =
+      scope.quick ? std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}}
+                  : std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}, {{2, 3}, 256}, {{4}, 1000}, {{1}, 129}, {{}, 40}, {{3}, 8200}};
   for (const Symbols& types : type_combinations(op.contract))
     for (int l = 1; l < static_cast<int>(Layout::count); l++)
       for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, 0, Values::random, static_cast<Layout>(l));

@@ -10,17 +10,17 @@
 namespace kw::test {
 
 enum class Values {
-  random,       // normal around 0.25: a mean that is not zero, so that zeros are no answer
-  constant,     // every element 0.7: sums grow without cancelling, half-precision accumulators stall
-  huge,         // random times 2^20 (2^12 for f16): products of four still fit the accumulator, row sums leave f16
-  small,        // random times 1e-3: squares are as large as a usual eps
-  tiny,         // random times 2^-60 (2^-18 for f16, 2^-5 for fp8)
-  mean1000,     // 1000 + random: one-pass variances cancel
-  outlier,      // random, with one element of each row 300 times as large
-  last,         // zero but for the last element of each row: tails
+  random,    // normal around 0.25: a mean that is not zero, so that zeros are no answer
+  constant,  // every element 0.7: sums grow without cancelling, half-precision accumulators stall
+  huge,      // random times 2^20 (2^12 for f16): products of four still fit the accumulator, row sums leave f16
+  small,     // random times 1e-3: squares are as large as a usual eps
+  tiny,      // random times 2^-60 (2^-18 for f16, 2^-5 for fp8)
+  mean1000,  // 1000 + random: one-pass variances cancel
+  outlier,   // random, with one element of each row 300 times as large
+  last,      // zero but for the last element of each row: tails
   zeros,
-  infinity,     // random, with one +-infinity in one row
-  nan,          // random, with one NaN in one row
+  infinity,  // random, with an infinity in one row and a negative one in another
+  nan,       // random, with one NaN in one row
   count
 };
 const char* values_name(Values values);
@@ -28,8 +28,8 @@ std::optional<Values> parse_values(std::string_view name);
 
 enum class Layout {
   plain,
-  row_gap,   // rows lie further apart than they are long (slices of a wider tensor)
-  offset,    // every tensor starts an odd number of elements into its allocation
+  row_gap,  // rows lie further apart than they are long (slices of a wider tensor)
+  offset,   // every tensor starts an odd number of elements into its allocation
   both,
   odd_ones,  // dimensions of size one carry a nonsensical stride
   count
@@ -57,14 +57,14 @@ bool has_rows(const TensorType& type);
 // Rows of the tensors with rows (1 when the contract has none).
 int64_t row_count(const Op& op, const Arguments& arguments);
 
-struct Scope {  // how much of it
+struct Scope {                // how much of it
   int64_t largest = 1 << 20;  // elements of one tensor
   bool quick = false;
   uint64_t seed = 1;
 };
 // Each list is a layer of the check. Shapes: empty, one, primes, powers of two and their neighbours, long rows, many rows, ranks.
 std::vector<Case> shape_cases(const Op& op, const Scope& scope);
-std::vector<Case> dtype_cases(const Op& op, const Scope& scope);   // every combination of type options, presence and discrete attributes
+std::vector<Case> dtype_cases(const Op& op, const Scope& scope);  // every combination of type options, presence and discrete attributes
 std::vector<Case> value_cases(const Op& op, const Scope& scope);
 std::vector<Case> layout_cases(const Op& op, const Scope& scope);
 // Random cases of `rows` rows and last dimension `length`, one for each combination of dtypes and with every optional input: for the

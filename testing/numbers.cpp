@@ -7,15 +7,21 @@
 namespace kw::test {
 
 const FloatFormat& float_format(DType dtype) {
-  static const FloatFormat f16{10, -14, 65504.0}, bf16{7, -126, 0x1.fep127}, f32{23, -126, 0x1.fffffep127}, f64{52, -1022, 0x1.fffffffffffffp1023},
-      e4m3{3, -6, 448.0}, e5m2{2, -14, 57344.0};
+  static const FloatFormat f16{10, -14, 65504.0}, bf16{7, -126, 0x1.fep127}, f32{23, -126, 0x1.fffffep127},
+      f64{52, -1022, 0x1.fffffffffffffp1023}, e4m3{3, -6, 448.0}, e5m2{2, -14, 57344.0};
   switch (dtype) {
-    case KW_F16: return f16;
-    case KW_BF16: return bf16;
-    case KW_F32: return f32;
-    case KW_FP8E4M3: return e4m3;
-    case KW_FP8E5M2: return e5m2;
-    default: return f64;
+    case KW_F16:
+      return f16;
+    case KW_BF16:
+      return bf16;
+    case KW_F32:
+      return f32;
+    case KW_FP8E4M3:
+      return e4m3;
+    case KW_FP8E5M2:
+      return e5m2;
+    default:
+      return f64;
   }
 }
 
@@ -47,7 +53,7 @@ int bits_of(DType dtype) { return dtype_bytes(dtype) * 8; }
 uint32_t encode(DType dtype, double value) {
   const FloatFormat& f = float_format(dtype);
   const uint32_t sign = std::signbit(value) ? 1u << (bits_of(dtype) - 1) : 0;
-  const uint32_t all = (1u << (bits_of(dtype) - 1)) - 1;                // every bit but the sign
+  const uint32_t all = (1u << (bits_of(dtype) - 1)) - 1;  // every bit but the sign
   const uint32_t infinity = all & ~((1u << f.mantissa) - 1);
   const bool has_infinity = dtype != KW_FP8E4M3;
   if (std::isnan(value)) return has_infinity ? infinity | 1u << (f.mantissa - 1) : all;
@@ -56,7 +62,7 @@ uint32_t encode(DType dtype, double value) {
   const double step = spacing(dtype, size);
   const auto count = static_cast<uint32_t>(std::nearbyint(size / step));  // exact: step is a power of two
   // Counting in steps from the start of the binade, a carry moves on into the exponent by itself.
-  const int exponent = std::ilogb(step) + f.mantissa - f.min_exponent;    // 0 for subnormals and the first binade
+  const int exponent = std::ilogb(step) + f.mantissa - f.min_exponent;  // 0 for subnormals and the first binade
   return sign | (count + (static_cast<uint32_t>(exponent) << f.mantissa));
 }
 
@@ -96,31 +102,49 @@ void put_integer(void* p, double value) {
 
 double load_number(DType dtype, const void* p) {
   switch (dtype) {
-    case KW_F32: return get<float>(p);
-    case KW_F64: return get<double>(p);
-    case KW_I8: return get<int8_t>(p);
-    case KW_U8: return get<uint8_t>(p);
-    case KW_BOOL: return get<uint8_t>(p) != 0;
-    case KW_I32: return get<int32_t>(p);
-    case KW_I64: return static_cast<double>(get<int64_t>(p));
+    case KW_F32:
+      return get<float>(p);
+    case KW_F64:
+      return get<double>(p);
+    case KW_I8:
+      return get<int8_t>(p);
+    case KW_U8:
+      return get<uint8_t>(p);
+    case KW_BOOL:
+      return get<uint8_t>(p) != 0;
+    case KW_I32:
+      return get<int32_t>(p);
+    case KW_I64:
+      return static_cast<double>(get<int64_t>(p));
     case KW_F16:
-    case KW_BF16: return decode(dtype, get<uint16_t>(p));
-    default: return decode(dtype, get<uint8_t>(p));
+    case KW_BF16:
+      return decode(dtype, get<uint16_t>(p));
+    default:
+      return decode(dtype, get<uint8_t>(p));
   }
 }
 
 void store_number(DType dtype, void* p, double value) {
   switch (dtype) {
-    case KW_F32: return put<float>(p, static_cast<float>(value));
-    case KW_F64: return put<double>(p, value);
-    case KW_I8: return put_integer<int8_t>(p, value);
-    case KW_U8: return put_integer<uint8_t>(p, value);
-    case KW_BOOL: return put<uint8_t>(p, value != 0);
-    case KW_I32: return put_integer<int32_t>(p, value);
-    case KW_I64: return put_integer<int64_t>(p, value);
+    case KW_F32:
+      return put<float>(p, static_cast<float>(value));
+    case KW_F64:
+      return put<double>(p, value);
+    case KW_I8:
+      return put_integer<int8_t>(p, value);
+    case KW_U8:
+      return put_integer<uint8_t>(p, value);
+    case KW_BOOL:
+      return put<uint8_t>(p, value != 0);
+    case KW_I32:
+      return put_integer<int32_t>(p, value);
+    case KW_I64:
+      return put_integer<int64_t>(p, value);
     case KW_F16:
-    case KW_BF16: return put<uint16_t>(p, static_cast<uint16_t>(encode(dtype, value)));
-    default: return put<uint8_t>(p, static_cast<uint8_t>(encode(dtype, value)));
+    case KW_BF16:
+      return put<uint16_t>(p, static_cast<uint16_t>(encode(dtype, value)));
+    default:
+      return put<uint8_t>(p, static_cast<uint8_t>(encode(dtype, value)));
   }
 }
 

@@ -14,10 +14,10 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
   }
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }       // [0, 1)
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // [0, 1)
   int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
-  double normal() {                                                             // mean 0, variance 1, within 6: sum of 12 uniforms would
-    double u = uniform(), v = uniform();                                        // be as good; Box-Muller is shorter
+  double normal() {                       // mean 0, variance 1, within 6: sum of 12 uniforms would
+    double u = uniform(), v = uniform();  // be as good; Box-Muller is shorter
     return std::sqrt(-2 * std::log(1 - u)) * std::cos(6.283185307179586 * v);
   }
 

@@ -9,8 +9,8 @@
 
 namespace kw::test {
 
-std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& arguments, const std::vector<Tensor>& inputs, unsigned char poison,
-                             int64_t result_offset) {
+std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& arguments, const std::vector<Tensor>& inputs,
+                             unsigned char poison, int64_t result_offset) {
   const Contract& c = op.contract;
   std::vector<std::unique_ptr<Placed>> in(c.inputs.size()), out(c.results.size());
   std::vector<kw_tensor> views(in.size() + out.size());
@@ -45,7 +45,8 @@ std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& argu
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) continue;
     if (auto fault = in[i]->guard_fault(); !fault.empty()) throw Fault{"input " + c.inputs[i].name + ": " + fault};
-    if (auto fault = in[i]->unchanged_fault(); !fault.empty() && !c.inputs[i].type.written) throw Fault{"input " + c.inputs[i].name + " " + fault};
+    if (auto fault = in[i]->unchanged_fault(); !fault.empty() && !c.inputs[i].type.written)
+      throw Fault{"input " + c.inputs[i].name + " " + fault};
   }
   std::vector<Tensor> results(out.size());
   for (size_t r = 0; r < out.size(); r++) {
@@ -67,12 +68,14 @@ std::string difference(const Op& op, const std::vector<Tensor>& a, const std::ve
     const size_t skip = static_cast<size_t>(a[r].offset) * size;
     for (size_t at = skip; at + size <= a[r].bytes.size(); at += size) {
       if (!std::memcmp(&a[r].bytes[at], &b[r].bytes[at], size)) continue;
-      auto untouched = [&](const Tensor& t, unsigned char poison) { return std::all_of(&t.bytes[at], &t.bytes[at] + size, [&](unsigned char x) { return x == poison; }); };
+      auto untouched = [&](const Tensor& t, unsigned char poison) {
+        return std::all_of(&t.bytes[at], &t.bytes[at] + size, [&](unsigned char x) { return x == poison; });
+      };
       const size_t i = (at - skip) / size;
       const char* name = op.contract.results[r].name.c_str();
       if (untouched(a[r], poisons[0]) && untouched(b[r], poisons[1])) return format("element %zu of %s is never written", i, name);
-      return format("element %zu of %s depends on what the memory held before: %.9g, then %.9g", i, name, load_number(a[r].dtype, &a[r].bytes[at]),
-                    load_number(a[r].dtype, &b[r].bytes[at]));
+      return format("element %zu of %s depends on what the memory held before: %.9g, then %.9g", i, name,
+                    load_number(a[r].dtype, &a[r].bytes[at]), load_number(a[r].dtype, &b[r].bytes[at]));
     }
   }
   return "";
@@ -94,8 +97,8 @@ Outcome check_case(Device& device, const Op& op, const Case& c) {
   };
   for (const Input& input : op.contract.inputs)
     if (input.type.written || input.type.list)
-      throw Error(KW_ERROR_UNSUPPORTED, format("%s: the checker cannot judge %s yet, which is %s", op.contract.name.c_str(), input.name.c_str(),
-                                               input.type.list ? "a list of tensors" : "written in place"));
+      throw Error(KW_ERROR_UNSUPPORTED, format("%s: the checker cannot judge %s yet, which is %s", op.contract.name.c_str(),
+                                               input.name.c_str(), input.type.list ? "a list of tensors" : "written in place"));
   try {
     const std::vector<Tensor> inputs = make_inputs(op, c);
     const int64_t offset = c.layout == Layout::offset || c.layout == Layout::both ? 1 : 0;

@@ -123,7 +123,8 @@ std::string Placed::guard_fault() const {
     if (!count) continue;
     const auto first = std::find_if(now.begin(), now.end(), bad) - now.begin();
     return side ? format("%td bytes behind its end were overwritten, the first %td bytes past it", count, first)
-                : format("%td bytes before its start were overwritten, the first %td bytes before it", count, static_cast<ptrdiff_t>(guard_) - first);
+                : format("%td bytes before its start were overwritten, the first %td bytes before it", count,
+                         static_cast<ptrdiff_t>(guard_) - first);
   }
   std::vector<unsigned char> before(std::min(shape_.bytes.size(), static_cast<size_t>(shape_.offset * dtype_bytes(shape_.dtype))));
   if (before.empty()) return "";  // else: bytes that belong to the allocation but to no element
@@ -134,8 +135,7 @@ std::string Placed::guard_fault() const {
 std::string Placed::unchanged_fault() const {
   const Tensor memory = read();
   for (size_t i = 0; i < memory.bytes.size(); i++)
-    if (memory.bytes[i] != shape_.bytes[i])
-      return format("was changed: byte %zu behind its start", i);
+    if (memory.bytes[i] != shape_.bytes[i]) return format("was changed: byte %zu behind its start", i);
   return "";
 }
 

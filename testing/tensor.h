@@ -28,7 +28,7 @@ struct Tensor {
   int64_t position(int64_t linear) const;  // of the linear-th element (row-major) within bytes, in elements
   double at(int64_t linear) const { return load_number(dtype, &bytes[static_cast<size_t>(position(linear) * dtype_bytes(dtype))]); }
   void set(int64_t linear, double value) { store_number(dtype, &bytes[static_cast<size_t>(position(linear) * dtype_bytes(dtype))], value); }
-  std::vector<double> numbers() const;     // row-major
+  std::vector<double> numbers() const;  // row-major
   bool contiguous() const;
   kw_tensor view(void* first_byte, int32_t device_type, int32_t device_index) const;  // first_byte: where bytes[0] lies
 };
@@ -39,22 +39,22 @@ std::string describe(DType dtype, const std::vector<int64_t>& sizes);
 // Memory of a device with a tensor in it and guard bands around it (none where the device itself watches the bounds).
 class Placed {
  public:
-  Placed(Device& device, const Tensor& tensor);                        // an input
+  Placed(Device& device, const Tensor& tensor);                                          // an input
   Placed(Device& device, const TensorSpec& spec, unsigned char poison, int64_t offset);  // a result full of poison
   ~Placed();
   Placed(const Placed&) = delete;
   Placed& operator=(const Placed&) = delete;
 
   kw_tensor view() const { return shape_.view(data(), device_.type(), device_.index()); }
-  Tensor read() const;                    // what the memory holds now
-  std::string guard_fault() const;        // "" or "the 12 bytes before it were overwritten (first at -4)"
-  std::string unchanged_fault() const;    // "" or "element 17 of the input was changed"
+  Tensor read() const;                  // what the memory holds now
+  std::string guard_fault() const;      // "" or "the 12 bytes before it were overwritten (first at -4)"
+  std::string unchanged_fault() const;  // "" or "element 17 of the input was changed"
 
  private:
   unsigned char* data() const { return static_cast<unsigned char*>(base_) + guard_; }
   void place(size_t bytes);  // how many of them to upload
   Device& device_;
-  Tensor shape_;     // as uploaded
+  Tensor shape_;  // as uploaded
   size_t guard_ = 0;
   void* base_ = nullptr;
 };

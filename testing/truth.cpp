@@ -51,7 +51,8 @@ Reference::Reference(const Op& op, const Arguments& arguments, const std::vector
     truth_.amplify *= most;
   }
   for (size_t i = 0; i < attributes_.size(); i++)  // eps: 1 / sqrt(eps)
-    if (const double v = std::fabs(attributes_[i].f); op.contract.attributes[i].type == Attribute::Type::floating && v > 0 && std::isfinite(v))
+    if (const double v = std::fabs(attributes_[i].f);
+        op.contract.attributes[i].type == Attribute::Type::floating && v > 0 && std::isfinite(v))
       truth_.amplify *= std::max(v, 1 / v);
   truth_.want = evaluate(none, 0, FE_TONEAREST);
   truth_.moves = truth_.wavers = truth_.want;
@@ -131,7 +132,8 @@ Reference::Numbers Reference::evaluate(int perturbed, uint64_t seed, int roundin
     } else {
       const int64_t n = t.elements(), size = dtype_bytes(t.dtype);
       integers[i].resize(static_cast<size_t>(n * size));
-      for (int64_t e = 0; e < n; e++) std::copy_n(&t.bytes[static_cast<size_t>(t.position(e) * size)], size, &integers[i][static_cast<size_t>(e * size)]);
+      for (int64_t e = 0; e < n; e++)
+        std::copy_n(&t.bytes[static_cast<size_t>(t.position(e) * size)], size, &integers[i][static_cast<size_t>(e * size)]);
       v.data = integers[i].data();
       v.dtype = t.dtype;
     }

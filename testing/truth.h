@@ -7,15 +7,15 @@
 namespace kw::test {
 
 struct Truth {
-  std::vector<std::vector<double>> want;         // by result; empty where absent or scratch
+  std::vector<std::vector<double>> want;  // by result; empty where absent or scratch
   // By result and element, in units of an accumulator's unit roundoff u. Two ways in which rounding gets into a result:
   // `moves`: the change for a relative change u of every input element, estimated by doing so: the condition of the problem.
   std::vector<std::vector<double>> moves;
   // `wavers`: what the formula itself loses on the way, by cancellation for instance. The reference runs three times, its additions and
   // multiplications rounded to nearest, up and down: up + down - 2 nearest is the sum of rounding errors without their common drift.
   std::vector<std::vector<double>> wavers;
-  double terms = 1;      // how many numbers one result is summed from, at most
-  double amplify = 1;    // how much inputs and attributes, multiplied, can enlarge what an intermediate loses by underflow
+  double terms = 1;    // how many numbers one result is summed from, at most
+  double amplify = 1;  // how much inputs and attributes, multiplied, can enlarge what an intermediate loses by underflow
 };
 
 class Reference {
@@ -34,9 +34,9 @@ class Reference {
   const Op& op_;
   const std::vector<Tensor>& inputs_;
   std::vector<kw_attribute> attributes_;
-  Numbers exact_;       // inputs in double
-  Bound bound_;         // of the call on the CPU, for its dimensions and result shapes
-  Numbers perturbed_;   // largest movement by input, flattened as input * results + result
+  Numbers exact_;      // inputs in double
+  Bound bound_;        // of the call on the CPU, for its dimensions and result shapes
+  Numbers perturbed_;  // largest movement by input, flattened as input * results + result
   Truth truth_;
   uint64_t probes_ = 0;
 };

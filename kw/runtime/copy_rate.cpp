@@ -74,7 +74,7 @@ CopyRate measure_copy_rate(int device, size_t bytes, int repeats) {
   for (auto [threads, unroll] : {std::pair{128, 1}, {256, 1}, {512, 1}, {256, 4}, {512, 2}}) {
     const Kernel& kernel = find_kernel(sources, format("copy<%d, %d>", threads, unroll), gpu.arch);
     Params params{from.data(), to.data(), static_cast<long long>(bytes / 16)};
-    long long per_block = threads * unroll;
+    long long per_block = int64_t{threads} * unroll;
     kw_launch launch{};
     launch.grid[0] = static_cast<uint32_t>((params.vectors + per_block - 1) / per_block);
     launch.grid[1] = launch.grid[2] = launch.block[1] = launch.block[2] = 1;

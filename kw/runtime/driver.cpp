@@ -59,6 +59,8 @@ std::unique_ptr<Driver> load() {
 #undef KW_LOAD
 #define KW_LOAD(name) cuda->name = reinterpret_cast<decltype(cuda->name)>(dlsym(cuda->handle, KW_STRING(name)));
   KW_DRIVER_OPTIONAL(KW_LOAD)
+  KW_LOAD(kwemu_report_count)
+  KW_LOAD(kwemu_report)
 #undef KW_LOAD
   if (!cuda->cuEventElapsedTime)  // its _v2 came late in CUDA 12 and has the same signature
     cuda->cuEventElapsedTime = reinterpret_cast<decltype(cuda->cuEventElapsedTime)>(dlsym(cuda->handle, "cuEventElapsedTime"));

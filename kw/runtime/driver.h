@@ -27,6 +27,9 @@ struct Driver {
   KW_DRIVER_FUNCTIONS(KW_MEMBER)
   KW_DRIVER_OPTIONAL(KW_MEMBER)
 #undef KW_MEMBER
+  // The emulator's own: what its checker found, in order; null in a real driver.
+  int (*kwemu_report_count)() = nullptr;
+  const char* (*kwemu_report)(int index) = nullptr;
   void* handle = nullptr;
   std::string path;          // the file it came from
   int version = 0;           // 13000 for CUDA 13.0

@@ -55,6 +55,13 @@ void check_launch(const char* op, const kw_launch& l, const kw_choice& choice, c
     refuse(KW_ERROR_CONTRACT, format("has clusters of %u blocks on a grid of %u: at most 16, and a divisor", l.cluster, l.grid[0]));
 }
 
+// What the emulator's checker says about this launch, after as many reports as there were before it.
+std::string report(const Driver& cuda, int before) {
+  if (!cuda.kwemu_report || cuda.kwemu_report_count() <= before) return "";
+  const char* text = cuda.kwemu_report(before);
+  return text ? std::string("\n") + text : "";
+}
+
 // Attributes that a kernel needs before some launches, set once per device: each costs a driver call.
 void prepare(const Driver& cuda, const Kernel& kernel, const kw_launch& launch, int device, const kw_device_facts& gpu) {
   uint64_t bit = uint64_t{1} << device;
@@ -114,12 +121,14 @@ void enqueue(const Driver& cuda, const char* op, const Kernel& kernel, const kw_
     config.attrs = &cluster;
     config.numAttrs = 1;
   }
+  int reports = cuda.kwemu_report_count ? cuda.kwemu_report_count() : 0;
   void* params[] = {const_cast<unsigned char*>(launch.params)};
   CUresult result = cuda.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel.handle), params, nullptr);
   if (result == CUDA_SUCCESS) return;
   if (is_sticky(result) && !cuda.synchronous) throw_earlier(cuda, op, result);
-  throw Error(KW_ERROR_DRIVER, format("%s: the kernel %s %s: %s", op, kernel.expression.c_str(),
-                                      is_sticky(result) ? "failed" : "could not be launched", error_text(cuda, result).c_str()));
+  throw Error(KW_ERROR_DRIVER,
+              format("%s: the kernel %s %s: %s%s", op, kernel.expression.c_str(), is_sticky(result) ? "failed" : "could not be launched",
+                     error_text(cuda, result).c_str(), report(cuda, reports).c_str()));
 }
 
 }  // namespace kw

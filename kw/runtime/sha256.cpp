@@ -19,7 +19,7 @@ constexpr uint32_t round_constants[64] = {
 
 void Sha256::block(const uint8_t* data) {
   uint32_t w[64];
-  for (int i = 0; i < 16; i++)
+  for (size_t i = 0; i < 16; i++)
     w[i] = uint32_t{data[4 * i]} << 24 | uint32_t{data[4 * i + 1]} << 16 | uint32_t{data[4 * i + 2]} << 8 | data[4 * i + 3];
   for (int i = 16; i < 64; i++) {
     uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ w[i - 15] >> 3;

@@ -20,6 +20,7 @@ int64_t below(int64_t n) { return static_cast<int64_t>(random_bits() % static_ca
 bool one_in(int64_t n) { return below(n) == 0; }
 
 constexpr const char* more[] = {
+    "minus(x: f32[9-N, M/2, 3*(K-M)]) -> y: f32[N, M, K]",
     "chain(x: f32[A, 2*N-A, (M+N)*3], z: i8[*B, A]) -> (y: f32[*B, M, A+1], w: f32[*B, M-1])",
     "sums(s: acc(T)[*B], x: T[*B, K/2, K]?, i: i32[*C, 3]) -> (y: acc(T)[*B, 2], z: T[*C, K*K]? with x) where T: bf16 f64 i32 scratch p: "
     "f32[max(B, 3)]",

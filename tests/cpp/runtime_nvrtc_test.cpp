@@ -1,9 +1,13 @@
 // The real NVRTC, without a GPU: found, asked, and its failures as sentences.
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
+#include "faces/c/kernelwright.h"
 #include "kw/core/error.h"
 #include "kw/runtime/driver.h"
+#include "kw/runtime/library.h"
 #include "kw/runtime/nvrtc.h"
 #include "testing/expect.h"
 
@@ -45,7 +49,18 @@ int main() {
   KW_EXPECT_THROWS(nvrtc(), "libkwemu.so was not found");
   unsetenv("KW_DRIVER"), unsetenv("KW_EMULATOR");
 
+  // A folder that a face hands in: its wheels first, then itself, before all others.
+  char temporary[] = "/tmp/kw_nvrtc_test_XXXXXX";
+  const std::string packages = mkdtemp(temporary);
+  std::filesystem::create_directories(packages + "/nvidia/cu13/lib");
+  kw_add_library_dir(packages.c_str());
+  kw_add_library_dir(nullptr);
+  KW_EXPECT_EQ(toolkit_dirs()[0], packages + "/nvidia/cu13/lib");
+  KW_EXPECT_EQ(toolkit_dirs()[1], packages);
+  std::ofstream(packages + "/libnvrtc.so.13") << "not a library";  // passed over
+
   const Nvrtc& compiler = nvrtc();
+  std::filesystem::remove_all(packages);
   std::cout << compiler.identity << '\n';
   KW_EXPECT(compiler.major >= 12);
 

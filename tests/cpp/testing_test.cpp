@@ -1,4 +1,5 @@
 // The checker checked: right ops pass every layer, and each planted fault is found by the layer that is there for it.
+// Not for the sanitizers: some of the planted faults read and write out of bounds.
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
@@ -22,14 +23,40 @@ namespace {
 // ---- a room of two ops, whose CPU functions can be made wrong ----------------------------------------------------------------
 
 enum class Fault {
-  none, nothing, zeros, nans, stale, wrong_eps, tail, off_by_one_row, neighbour_stride, half_accumulator, truncate, writes_before, writes_behind, writes_input,
-  ignores_gap, row_count_matters, nan_spreads, rerun_differs, ignores_weight, drops_nan, one_pass_variance, partial_sums_mixed, last_row_missing, count_of_all
+  none,
+  nothing,
+  zeros,
+  nans,
+  stale,
+  wrong_eps,
+  tail,
+  off_by_one_row,
+  neighbour_stride,
+  half_accumulator,
+  truncate,
+  writes_before,
+  writes_behind,
+  writes_input,
+  ignores_gap,
+  row_count_matters,
+  nan_spreads,
+  rerun_differs,
+  ignores_weight,
+  drops_nan,
+  one_pass_variance,
+  partial_sums_mixed,
+  last_row_missing,
+  count_of_all
 };
 Fault fault = Fault::none;
 int calls = 0;
 
-double get(const kw_tensor& t, int64_t i) { return test::load_number(static_cast<DType>(t.dtype), static_cast<char*>(t.data) + i * dtype_bytes(t.dtype)); }
-void put(const kw_tensor& t, int64_t i, double v) { test::store_number(static_cast<DType>(t.dtype), static_cast<char*>(t.data) + i * dtype_bytes(t.dtype), v); }
+double get(const kw_tensor& t, int64_t i) {
+  return test::load_number(static_cast<DType>(t.dtype), static_cast<char*>(t.data) + i * dtype_bytes(t.dtype));
+}
+void put(const kw_tensor& t, int64_t i, double v) {
+  test::store_number(static_cast<DType>(t.dtype), static_cast<char*>(t.data) + i * dtype_bytes(t.dtype), v);
+}
 
 float half(float v) {
   uint16_t bits;
@@ -61,7 +88,8 @@ void norm_cpu(const Call& c) {
   calls++;
   if (fault == Fault::nothing || (fault == Fault::stale && calls % 3 == 0)) return;
   if (fault == Fault::wrong_eps) eps *= 10;
-  if (fault == Fault::off_by_one_row && rows > 1) stride += 1;
+  if (fault == Fault::off_by_one_row && rows > 1 && rows < 64)  // stays within the guard band
+    stride += 1;
   if (fault == Fault::last_row_missing) rows = std::max<int64_t>(rows - 1, std::min<int64_t>(rows, 1));
   if (fault == Fault::writes_before && n == 33) static_cast<char*>(y.data)[-3] = 0;
   if (fault == Fault::writes_behind && n == 33) put(y, rows * n + 2, 1);
@@ -143,8 +171,10 @@ void columns_cpu(const Call& c) {
     for (int64_t i = 0; i < n; i++) {
       double sum = 0;
       for (int64_t r = p; r < rows; r += parts) sum += get(x, r * stride + i);
-      if (fault == Fault::partial_sums_mixed) put(part, i * parts + p, sum);
-      else put(part, p * n + i, sum);
+      if (fault == Fault::partial_sums_mixed)
+        put(part, i * parts + p, sum);
+      else
+        put(part, p * n + i, sum);
     }
   for (int64_t i = 0; i < n; i++) {
     double sum = 0;
@@ -275,11 +305,12 @@ void grades() {
     return test::grade("y", t, truth, 0, type == KW_F64 ? KW_F64 : KW_F32, false).ok;
   };
   KW_EXPECT(judge(KW_F32, 1, 1));
-  KW_EXPECT(judge(KW_BF16, 1, 1.0039));        // half a spacing is 0.00390625
+  KW_EXPECT(judge(KW_BF16, 1, 1.0039));  // half a spacing is 0.00390625
   KW_EXPECT(!judge(KW_BF16, 1, 1.00392));
   KW_EXPECT(!judge(KW_F32, 1.00001, 1));
   KW_EXPECT(judge(KW_F32, nan, nan) && !judge(KW_F32, nan, 1) && !judge(KW_F32, 1, nan));
-  KW_EXPECT(judge(KW_F32, inf, inf) && !judge(KW_F32, -inf, inf) && !judge(KW_F32, 1, inf) && !judge(KW_F32, inf, 1) && !judge(KW_F32, nan, inf));
+  KW_EXPECT(judge(KW_F32, inf, inf) && !judge(KW_F32, -inf, inf) && !judge(KW_F32, 1, inf) && !judge(KW_F32, inf, 1) &&
+            !judge(KW_F32, nan, inf));
   KW_EXPECT(judge(KW_F16, inf, 1e6) && !judge(KW_F16, 65504, 1e6) && judge(KW_F16, 65504, 65510) && !judge(KW_F16, inf, 65500));
   KW_EXPECT(judge(KW_I32, 5, 5) && !judge(KW_I32, 5, 6));
   KW_EXPECT(!judge(KW_F32, 0, 1e-30) && judge(KW_F32, 0, 1e-46));

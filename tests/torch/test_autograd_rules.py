@@ -28,7 +28,8 @@ class TestForward:
     def test_second_derivative_is_refused(self, op, way):
         arguments = sample(op)
         (g,) = torch.autograd.grad(first(WAYS[way](op)(*arguments)).sum(), arguments[0], create_graph=True)
-        with pytest.raises(RuntimeError, match=f"{op.gradient.op} has no gradient of its own: {op.name} cannot be differentiated a second time"):
+        sentence = f"{op.gradient.op} has no gradient of its own: {op.name} cannot be differentiated a second time"
+        with pytest.raises(RuntimeError, match=sentence):
             torch.autograd.grad(g.sum(), arguments[0])
 
     def test_saved_tensor_changed_in_place_is_detected(self, op, way):

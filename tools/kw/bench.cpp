@@ -56,7 +56,8 @@ int64_t bytes_moved(const Op& op, const Bound& bound) {
       bytes += op.contract.inputs[i].type.written ? 2 * n : n;
     }
   for (size_t r = 0; r < op.contract.results.size(); r++)
-    if (bound.results[r].present && op.contract.results[r].kind != Result::Kind::scratch) bytes += bound.results[r].elements() * dtype_bytes(bound.results[r].dtype);
+    if (bound.results[r].present && op.contract.results[r].kind != Result::Kind::scratch)
+      bytes += bound.results[r].elements() * dtype_bytes(bound.results[r].dtype);
   return bytes;
 }
 
@@ -85,7 +86,8 @@ Row bench(test::Device& device, const Op& op, const test::Arguments& arguments, 
     const size_t bytes = static_cast<size_t>(count * dtype_bytes(a.dtype));
     auto* p = static_cast<unsigned char*>(device.allocate(bytes));
     memory.all.push_back(p);
-    for (size_t at = 0; at < bytes; at += pattern.bytes.size()) device.upload(p + at, pattern.bytes.data(), std::min(pattern.bytes.size(), bytes - at));
+    for (size_t at = 0; at < bytes; at += pattern.bytes.size())
+      device.upload(p + at, pattern.bytes.data(), std::min(pattern.bytes.size(), bytes - at));
     shapes[i].present = true, shapes[i].dtype = a.dtype, shapes[i].sizes = a.sizes, shapes[i].strides.resize(a.sizes.size());
     int64_t step = 1;
     for (size_t d = a.sizes.size(); d-- > 0;) shapes[i].strides[d] = step, step *= std::max<int64_t>(a.sizes[d], 1);
@@ -146,7 +148,8 @@ int run(const Options& options) {
   };
   std::vector<Work> work;
   for (const Op* op : list) {
-    if (options.has("--arg")) work.push_back({op, test::parse_arguments(*op, options.all("--arg"))});
+    if (options.has("--arg"))
+      work.push_back({op, test::parse_arguments(*op, options.all("--arg"))});
     else
       for (int32_t i = 0; i < op->def->bench_count; i++) work.push_back({op, test::parse_arguments(*op, {op->def->bench[i].arguments})});
   }
@@ -171,7 +174,7 @@ int run(const Options& options) {
   }
   progress.clear();
   Json json;
-  json.open('{').key("schema").whole(1).key("date").string(utc_now()).key("commit");
+  json.open('{').key("kind").string("kw_bench").key("schema").whole(1).key("date").string(utc_now()).key("commit");
   const std::string commit = git_commit();
   commit.empty() ? json.null() : json.string(commit);
   std::string line;
@@ -187,14 +190,15 @@ int run(const Options& options) {
     json.null();
   }
   json.key("cold_cache").boolean(timer.has_value()).key("copy_gb_per_s").number(copy).key("cases").open('[');
-  std::printf("%s, copy rate %.1f GB/s\n%-20s %10s %10s %10s %9s %6s  %s\n", timer ? device_facts(0).name : cpu_model().c_str(), copy, "op", "median us", "p20", "p80", "GB/s", "copy",
-              "arguments");
+  std::printf("%s, copy rate %.1f GB/s\n%-20s %10s %10s %10s %9s %6s  %s\n", timer ? device_facts(0).name : cpu_model().c_str(), copy, "op",
+              "median us", "p20", "p80", "GB/s", "copy", "arguments");
   for (size_t i = 0; i < work.size(); i++) {
     progress.show(work[i].op->contract.name, static_cast<int64_t>(i), static_cast<int64_t>(work.size()));
     const Row r = bench(*device, *work[i].op, work[i].arguments, min_time, timer ? &*timer : nullptr, flush ? &*flush : nullptr);
     progress.clear();
     const double rate = static_cast<double>(r.bytes) / r.median / 1e9;
-    std::printf("%-20s %10.2f %10.2f %10.2f %9.1f %5.0f%%  %s\n", r.op.c_str(), r.median * 1e6, r.p20 * 1e6, r.p80 * 1e6, rate, 100 * rate / copy, r.arguments.c_str());
+    std::printf("%-20s %10.2f %10.2f %10.2f %9.1f %5.0f%%  %s\n", r.op.c_str(), r.median * 1e6, r.p20 * 1e6, r.p80 * 1e6, rate,
+                100 * rate / copy, r.arguments.c_str());
     std::fflush(stdout);
     write(json, r, copy);
   }
@@ -205,15 +209,18 @@ int run(const Options& options) {
 
 }  // namespace
 
-const Verb bench_verb = {"bench", "[OP...]", "how long ops take, and their share of the copy rate",
-                         "Times the rooms' bench cases, or one call. Median, 20th and 80th percentile; GB/s counts every input read once and every result\n"
-                         "written once; the share is of the copy rate measured in the same run. On cuda the L2 cache is overwritten before every run; on\n"
-                         "the cpu a call finds the caches as the last one left them. benchmarks/README.md has the form of the JSON file.\n\n"
-                         "example: kw bench --device cpu --min-time 1 --json results.json",
-                         {{"--device", "NAME", "cpu (default) or cuda"},
-                          {"--arg", "NAME=VALUE", "a tensor or an attribute of a single call; may be repeated"},
-                          {"--min-time", "SECONDS", "to spend on each case (default 0.5)"},
-                          {"--json", "FILE", "also write the results there"}},
-                         run};
+const Verb bench_verb = {
+    "bench",
+    "[OP...]",
+    "how long ops take, and their share of the copy rate",
+    "Times the rooms' bench cases, or one call. Median, 20th and 80th percentile; GB/s counts every input read once and every result\n"
+    "written once; the share is of the copy rate measured in the same run. On cuda the L2 cache is overwritten before every run; on\n"
+    "the cpu a call finds the caches as the last one left them. benchmarks/README.md has the form of the JSON file.\n\n"
+    "example: kw bench --device cpu --min-time 1 --json results.json",
+    {{"--device", "NAME", "cpu (default) or cuda"},
+     {"--arg", "NAME=VALUE", "a tensor or an attribute of a single call; may be repeated"},
+     {"--min-time", "SECONDS", "to spend on each case (default 0.5)"},
+     {"--json", "FILE", "also write the results there"}},
+    run};
 
 }  // namespace kw::tool

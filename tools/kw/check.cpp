@@ -1,7 +1,8 @@
+#include "testing/check.h"
+
 #include <cstdio>
 #include <numeric>
 
-#include "testing/check.h"
 #include "tools/kw/devices.h"
 #include "tools/kw/json.h"
 #include "tools/kw/progress.h"
@@ -27,7 +28,8 @@ test::Case case_asked(const Op& op, const Options& options, uint64_t seed) {
   int64_t bytes = 0;
   for (const test::Argument& a : c.arguments.inputs)
     bytes += a.present ? std::accumulate(a.sizes.begin(), a.sizes.end(), int64_t{dtype_bytes(a.dtype)}, std::multiplies<>()) : 0;
-  if (bytes > int64_t{1} << 32) throw Usage{"a single case holds its tensors in double on the host several times; above 4 GiB that is too much"};
+  if (bytes > int64_t{1} << 32)
+    throw Usage{"a single case holds its tensors in double on the host several times; above 4 GiB that is too much"};
   return c;
 }
 
@@ -41,19 +43,25 @@ void write(Json& json, const test::LayerReport& layer) {
 
 void print(const Op& op, const char* device, const test::LayerReport& layer) {
   if (!layer.skipped.empty()) return void(std::printf("  %-8s does not apply: %s\n", layer.layer.c_str(), layer.skipped.c_str()));
-  std::printf("  %-8s %-6s %5lld cases %7.2f s", layer.layer.c_str(), layer.ok ? "ok" : "FAILED", static_cast<long long>(layer.cases), layer.seconds);
+  std::printf("  %-8s %-6s %5lld cases %7.2f s", layer.layer.c_str(), layer.ok ? "ok" : "FAILED", static_cast<long long>(layer.cases),
+              layer.seconds);
   if (layer.worst > 0) std::printf("   largest error %.2f of the bound", layer.worst);
   std::printf("\n");
   if (layer.ok) return;
-  std::printf("           %s\n", layer.sentence.c_str());
-  if (!layer.reproduce.empty()) std::printf("           next: kw check %s --device %s %s\n", op.contract.name.c_str(), device, layer.reproduce.c_str());
+  std::string text = layer.sentence;  // the emulator's have several lines
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (size_t at = 0; (at = text.find('\n', at)) != text.npos; at += 12) text.replace(at, 1, "\n           ");
+  std::printf("           %s\n", text.c_str());
+  if (!layer.reproduce.empty())
+    std::printf("           next: kw check %s --device %s %s\n", op.contract.name.c_str(), device, layer.reproduce.c_str());
 }
 
 int run(const Options& options) {
   const std::vector<const Op*> list = ops_named(options.words());
   const bool as_json = options.has("--json"), single = options.has("--arg");
   if (single && list.size() != 1) throw Usage{"--arg describes a call of one op: name it"};
-  if (!single && (options.has("--values") || options.has("--layout"))) throw Usage{"--values and --layout belong to a single case: add --arg"};
+  if (!single && (options.has("--values") || options.has("--layout")))
+    throw Usage{"--values and --layout belong to a single case: add --arg"};
   test::CheckOptions check;
   check.scope.quick = options.has("--quick");
   check.scope.seed = static_cast<uint64_t>(options.whole("--seed", 1, 0, 1ll << 62));
@@ -86,18 +94,24 @@ int run(const Options& options) {
     bad += !ok;
   }
   json.close(']').key("ok").boolean(bad == 0).close('}');
-  if (as_json) std::printf("%s\n", json.text().c_str());
-  else if (bad) std::printf("%d of %zu ops failed\n", bad, list.size());
-  else std::printf("%zu ops are right on %s\n", list.size(), name.c_str());
+  if (as_json)
+    std::printf("%s\n", json.text().c_str());
+  else if (bad)
+    std::printf("%d of %zu ops failed\n", bad, list.size());
+  else
+    std::printf("%zu ops are right on %s\n", list.size(), name.c_str());
   return bad ? 1 : 0;
 }
 
 }  // namespace
 
 const Verb check_verb = {
-    "check", "[OP...]", "whether ops keep their promises, on hostile inputs",
+    "check",
+    "[OP...]",
+    "whether ops keep their promises, on hostile inputs",
     "Derives inputs from each op's contract and grades every element against the room's reference in double, on the same rounded inputs.\n"
-    "Layers: shapes, dtypes, values, layouts, repeat (same bits again, after other calls, on other thread counts), rows (a row alone gives\n"
+    "Layers: shapes, dtypes, values, layouts, repeat (same bits again, after other calls, on other thread counts), rows (a row alone "
+    "gives\n"
     "the same bits; NaN stays in its row), refusal (wrong calls get a sentence). In every case results start as poison between guard\n"
     "bands and inputs must stay as they were; on the emulator all that it reports counts. testing/compare.h has the bound.\n"
     "A failure prints the command that repeats it alone; exit status 1 then.\n\n"

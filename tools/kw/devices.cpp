@@ -27,8 +27,10 @@ class Cpu final : public test::HostDevice {  // through the whole path of a call
   void set_variant(int v) override {
     set_thread_count(0);
     set_isa(best_);
-    if (v >= 0 && v < static_cast<int>(std::size(threads))) set_thread_count(threads[v]);
-    else if (v >= 0) set_isa(isas[v - static_cast<int>(std::size(threads))]);  // a CPU that has one has those before it
+    if (v >= 0 && v < static_cast<int>(std::size(threads)))
+      set_thread_count(threads[v]);
+    else if (v >= 0)
+      set_isa(isas[v - static_cast<int>(std::size(threads))]);  // a CPU that has one has those before it
   }
 
  private:
@@ -42,7 +44,8 @@ class Gpu final : public test::Device {
  public:
   Gpu() {
     if (device_count() == 0) {
-      const std::string missing = emulator_requested() ? "the emulator shows no device" : "there is no NVIDIA GPU here; --device emulate checks kernels without one";
+      const std::string missing = emulator_requested() ? "the emulator shows no device"
+                                                       : "there is no NVIDIA GPU here; --device emulate checks kernels without one";
       std::string why;
       throw Error(KW_ERROR_TOOLCHAIN, find_driver(&why) ? missing : why);
     }
@@ -111,8 +114,10 @@ class Gpu final : public test::Device {
 
 std::unique_ptr<test::Device> open_device(const std::string& name) {
   if (name == "cpu") return std::make_unique<Cpu>();
-  if (name == "emulate") use_emulator();
-  else if (name != "cuda") throw Usage{"--device takes cpu, emulate or cuda, not '" + name.substr(0, 40) + "'"};
+  if (name == "emulate")
+    use_emulator();
+  else if (name != "cuda")
+    throw Usage{"--device takes cpu, emulate or cuda, not '" + name.substr(0, 40) + "'"};
   return std::make_unique<Gpu>();
 }
 

@@ -40,19 +40,26 @@ void gpu_lines(std::vector<Line>& lines, bool quick) {
     lines.push_back({"driver", "missing", why, "ops run on the CPU; kernels are checked with kw check --device emulate"});
     return;
   }
-  lines.push_back({"driver", "ok", format("CUDA %d.%d, %s%s", cuda->version / 1000, cuda->version % 1000 / 10, cuda->path.c_str(), cuda->emulator ? " (the emulator)" : ""), ""});
+  lines.push_back({"driver", "ok",
+                   format("CUDA %d.%d, %s%s", cuda->version / 1000, cuda->version % 1000 / 10, cuda->path.c_str(),
+                          cuda->emulator ? " (the emulator)" : ""),
+                   ""});
   const int count = device_count();
   if (count == 0) lines.push_back({"gpu", "missing", "the driver sees no GPU", "look at nvidia-smi and CUDA_VISIBLE_DEVICES"});
   for (int i = 0; i < count; i++) {
     const std::string name = count == 1 ? "gpu" : format("gpu %d", i);
     try {
       const kw_device_facts& f = device_facts(i);
-      lines.push_back({name, "ok", format("%s: sm_%d, %d SMs, %d KiB shared memory a block, %d KiB an SM, L2 %.0f MiB", f.name, f.arch, f.sm_count, f.shared_per_block / 1024,
-                                          f.shared_per_sm / 1024, static_cast<double>(f.l2_bytes) / (1 << 20)), ""});
+      lines.push_back({name, "ok",
+                       format("%s: sm_%d, %d SMs, %d KiB shared memory a block, %d KiB an SM, L2 %.0f MiB", f.name, f.arch, f.sm_count,
+                              f.shared_per_block / 1024, f.shared_per_sm / 1024, static_cast<double>(f.l2_bytes) / (1 << 20)),
+                       ""});
       if (quick || cuda->emulator) continue;
       const CopyRate rate = measure_copy_rate(i);
-      lines.push_back({name + " copy", "ok", format("%.0f GB/s read and written (%s), %.0f GB/s by the driver's own copy: the ceiling of memory-bound kernels", rate.kernel_gb_per_s,
-                                                    rate.kernel.c_str(), rate.memcpy_gb_per_s), ""});
+      lines.push_back({name + " copy", "ok",
+                       format("%.0f GB/s read and written (%s), %.0f GB/s by the driver's own copy: the ceiling of memory-bound kernels",
+                              rate.kernel_gb_per_s, rate.kernel.c_str(), rate.memcpy_gb_per_s),
+                       ""});
     } catch (const Error& e) {
       lines.push_back({name, "warning", e.what(), ""});
     }
@@ -69,20 +76,28 @@ void toolchain_lines(std::vector<Line>& lines) {
   }
   std::error_code none;
   const std::string emulator = own_dir() + "/libkwemu.so";
-  if (std::filesystem::exists(emulator, none)) lines.push_back({"emulator", "ok", emulator, ""});
-  else lines.push_back({"emulator", "missing", "no libkwemu.so beside this program", "kw check --device emulate needs it: ninja -C build kwemu"});
+  if (std::filesystem::exists(emulator, none))
+    lines.push_back({"emulator", "ok", emulator, ""});
+  else
+    lines.push_back(
+        {"emulator", "missing", "no libkwemu.so beside this program", "kw check --device emulate needs it: ninja -C build kwemu"});
   const std::string compiler = program("g++");
-  if (!compiler.empty()) lines.push_back({"g++", "ok", compiler, ""});
-  else lines.push_back({"g++", "warning", "not on PATH", "the emulator compiles kernels with it: apt install g++"});
+  if (!compiler.empty())
+    lines.push_back({"g++", "ok", compiler, ""});
+  else
+    lines.push_back({"g++", "warning", "not on PATH", "the emulator compiles kernels with it: apt install g++"});
   std::string reason;
   const std::string cache = disk_cache_dir(&reason);
   if (cache.empty()) {
-    lines.push_back({"cache", "warning", "compiled kernels are not kept: " + reason, "every process compiles anew; set KW_CACHE_DIR to a folder of yours"});
+    lines.push_back({"cache", "warning", "compiled kernels are not kept: " + reason,
+                     "every process compiles anew; set KW_CACHE_DIR to a folder of yours"});
   } else {
     int64_t files = 0, bytes = 0;
     for (const auto& entry : std::filesystem::directory_iterator(cache, none))
       if (entry.is_regular_file(none)) files++, bytes += static_cast<int64_t>(entry.file_size(none));
-    lines.push_back({"cache", "ok", format("%s: %lld files, %.1f MiB", cache.c_str(), static_cast<long long>(files), static_cast<double>(bytes) / (1 << 20)), ""});
+    lines.push_back(
+        {"cache", "ok",
+         format("%s: %lld files, %.1f MiB", cache.c_str(), static_cast<long long>(files), static_cast<double>(bytes) / (1 << 20)), ""});
   }
 }
 
@@ -90,10 +105,15 @@ int run(const Options& options) {
   if (!options.words().empty()) throw Usage{"kw doctor takes no '" + options.words()[0].substr(0, 40) + "'"};
   const bool quick = options.has("--quick");
   std::vector<Line> lines;
-  lines.push_back({"kw", ops().empty() ? "missing" : "ok", format("version %s, %zu ops", KW_VERSION, ops().size()), ops().empty() ? "this build has no room in kw/ops" : ""});
-  lines.push_back({"cpu", "ok", format("%s, %s, %d threads on %d cores", cpu_model().c_str(), isa_name(isa()), thread_count(), cpu_cores()), ""});
-  if (!has_isa(Isa::avx2)) lines.push_back({"cpu isa", "warning", "no AVX2", "CPU kernels run with the baseline instructions, several times slower"});
-  if (!quick) lines.push_back({"cpu copy", "ok", format("%.1f GB/s read and written: the ceiling of memory-bound kernels here", cpu_copy_rate()), ""});
+  lines.push_back({"kw", ops().empty() ? "missing" : "ok", format("version %s, %zu ops", KW_VERSION, ops().size()),
+                   ops().empty() ? "this build has no room in kw/ops" : ""});
+  lines.push_back(
+      {"cpu", "ok", format("%s, %s, %d threads on %d cores", cpu_model().c_str(), isa_name(isa()), thread_count(), cpu_cores()), ""});
+  if (!has_isa(Isa::avx2))
+    lines.push_back({"cpu isa", "warning", "no AVX2", "CPU kernels run with the baseline instructions, several times slower"});
+  if (!quick)
+    lines.push_back(
+        {"cpu copy", "ok", format("%.1f GB/s read and written: the ceiling of memory-bound kernels here", cpu_copy_rate()), ""});
   gpu_lines(lines, quick);
   toolchain_lines(lines);
   bool usable = true;
@@ -115,10 +135,13 @@ int run(const Options& options) {
 
 }  // namespace
 
-const Verb doctor_verb = {"doctor", "", "what of this machine Kernelwright can use",
-                          "One line for each thing: ok, warning or missing, and what to do. The copy rates are measured: no memory-bound kernel is faster.\n"
-                          "Exit status 0 when ops run at least on the CPU.\n\nexample: kw doctor --quick",
-                          {{"--quick", nullptr, "measure nothing"}, {"--json", nullptr, "the lines as JSON"}},
-                          run};
+const Verb doctor_verb = {
+    "doctor",
+    "",
+    "what of this machine Kernelwright can use",
+    "One line for each thing: ok, warning or missing, and what to do. The copy rates are measured: no memory-bound kernel is faster.\n"
+    "Exit status 0 when ops run at least on the CPU.\n\nexample: kw doctor --quick",
+    {{"--quick", nullptr, "measure nothing"}, {"--json", nullptr, "the lines as JSON"}},
+    run};
 
 }  // namespace kw::tool

@@ -23,9 +23,12 @@ class Json {
     before();
     text_ += '"';
     for (unsigned char c : value) {
-      if (c == '"' || c == '\\') text_ += '\\', text_ += static_cast<char>(c);
-      else if (c < 0x20) text_ += format("\\u%04x", c);
-      else text_ += static_cast<char>(c);
+      if (c == '"' || c == '\\')
+        text_ += '\\', text_ += static_cast<char>(c);
+      else if (c < 0x20)
+        text_ += format("\\u%04x", c);
+      else
+        text_ += static_cast<char>(c);
     }
     text_ += '"';
     return *this;

@@ -14,7 +14,8 @@ int run(const Options& options) {
     const std::string& text = op->contract.text;  // as the room wrote it; its indentation is the room's own
     for (size_t at = 0; at < text.size();) {
       const size_t stop = std::min(text.find('\n', at), text.size()), first = text.find_first_not_of(' ', at);
-      if (first < stop) std::printf("  %s%.*s\n", at <= text.find(op->contract.name) ? "" : "  ", static_cast<int>(stop - first), &text[first]);
+      if (first < stop)
+        std::printf("  %s%.*s\n", at <= text.find(op->contract.name) ? "" : "  ", static_cast<int>(stop - first), &text[first]);
       at = stop + 1;
     }
   }
@@ -23,9 +24,12 @@ int run(const Options& options) {
 
 }  // namespace
 
-const Verb list_verb = {"list", "[OP...]", "the ops and their contracts",
+const Verb list_verb = {"list",
+                        "[OP...]",
+                        "the ops and their contracts",
                         "Prints each op's contract: its inputs with their dtypes and shapes, attributes, results and gradient.\n"
-                        "--json is the manifest that the Python faces register from (its form is in kw/core/manifest.h).\n\nexample: kw list --json | python3 -m json.tool",
+                        "--json is the manifest that the Python faces register from (its form is in kw/core/manifest.h).\n\nexample: kw "
+                        "list --json | python3 -m json.tool",
                         {{"--json", nullptr, "the whole registry as JSON"}},
                         run};
 

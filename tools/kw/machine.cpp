@@ -38,7 +38,8 @@ double cpu_copy_rate(int repeats) {
   for (int i = 0; i < repeats; i++) {
     const auto start = std::chrono::steady_clock::now();
     parallel_for(bytes / block, 1, [&](int64_t first, int64_t last) {
-      std::memcpy(&to[static_cast<size_t>(first) * block], &from[static_cast<size_t>(first) * block], static_cast<size_t>(last - first) * block);
+      std::memcpy(&to[static_cast<size_t>(first) * block], &from[static_cast<size_t>(first) * block],
+                  static_cast<size_t>(last - first) * block);
     });
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     from[static_cast<size_t>(i)]++;
@@ -71,7 +72,15 @@ std::string utc_now() {
 void write_machine(Json& json) {
   utsname os{};
   uname(&os);
-  json.open('{').key("cpu").string(cpu_model()).key("cores").whole(cpu_cores()).key("threads").whole(thread_count()).key("isa").string(isa_name(isa()));
+  json.open('{')
+      .key("cpu")
+      .string(cpu_model())
+      .key("cores")
+      .whole(cpu_cores())
+      .key("threads")
+      .whole(thread_count())
+      .key("isa")
+      .string(isa_name(isa()));
   json.key("os").string(std::string(os.sysname) + " " + os.release).close('}');
 }
 

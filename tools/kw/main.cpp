@@ -29,12 +29,15 @@ std::vector<const Op*> ops_named(const std::vector<std::string>& names) {
 static void print_help() {
   std::printf("kw: check, measure and look into Kernelwright's ops\n\n");
   for (const Verb* v : verbs) std::printf("  kw %-7s %-9s %s\n", v->name, v->operands, v->summary);
-  std::printf("\n  kw VERB --help   says more, with an example\n  kw --version\n\nExit status: 0 all is well, 1 something was found, 2 it could not be done.\n");
+  std::printf(
+      "\n  kw VERB --help   says more, with an example\n  kw --version\n\nExit status: 0 all is well, 1 something was found, 2 it could "
+      "not be done.\n");
 }
 
 static void print_help(const Verb& v) {
   std::printf("kw %s: %s\n\nusage: kw %s [options] %s\n\n%s\n\noptions:\n", v.name, v.summary, v.name, v.operands, v.text);
-  for (const Option& o : v.options) std::printf("  %-26s %s\n", (std::string(o.name) + (o.value ? std::string(" ") + o.value : "")).c_str(), o.help);
+  for (const Option& o : v.options)
+    std::printf("  %-26s %s\n", (std::string(o.name) + (o.value ? std::string(" ") + o.value : "")).c_str(), o.help);
   std::printf("  %-26s %s\n", "--help", "this text");
 }
 

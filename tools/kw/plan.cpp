@@ -26,7 +26,8 @@ struct PaperCall {
     strides.resize(n + m), views.resize(n + m), inputs.resize(n), results.resize(m);
     attributes = test::raw_attributes(op, arguments);
     for (size_t i = 0; i < n; i++)
-      if (const test::Argument& a = arguments.inputs[i]; a.present) inputs[i] = {place(i, a.sizes.data(), static_cast<int32_t>(a.sizes.size()), a.dtype), 1};
+      if (const test::Argument& a = arguments.inputs[i]; a.present)
+        inputs[i] = {place(i, a.sizes.data(), static_cast<int32_t>(a.sizes.size()), a.dtype), 1};
     bind_inputs(op, inputs.data(), attributes.data(), bound);
     for (size_t r = 0; r < m; r++)
       if (const TensorSpec& s = bound.results[r]; s.present) results[r] = {place(n + r, s.sizes, s.rank, s.dtype), 1};
@@ -65,7 +66,8 @@ void plan_json(Json& json, const Op& op, const Bound& bound, const kw_device_fac
     fill_launches(bound, gpu, choice, plan);
     for (int32_t i = 0; i < plan.launch_count; i++) {
       const kw_launch& l = plan.launches[i];
-      if (l.kernel < 0 || l.kernel >= choice.kernel_count) throw Error(KW_ERROR_CONTRACT, op.contract.name + ": a launch names a kernel that was not chosen");
+      if (l.kernel < 0 || l.kernel >= choice.kernel_count)
+        throw Error(KW_ERROR_CONTRACT, op.contract.name + ": a launch names a kernel that was not chosen");
       json.open('{').key("kernel").string(choice.kernels[l.kernel].name).key("source").string(choice.kernels[l.kernel].source);
       json.key("grid").open('[').whole(l.grid[0]).whole(l.grid[1]).whole(l.grid[2]).close(']');
       json.key("block").open('[').whole(l.block[0]).whole(l.block[1]).whole(l.block[2]).close(']');
@@ -107,16 +109,19 @@ int run(const Options& options) {
 
 }  // namespace
 
-const Verb plan_verb = {"plan", "OP...", "what a call would launch, without a GPU",
-                        "Prints every kernel launch of a call: kernel, grid, threads, shared memory. Without --arg, the op's first bench case.\n"
-                        "Tensors are written name=dtype[sizes], attributes name=value; required tensors that are left out are derived from the\n"
-                        "others (dy from x), optional ones are absent. Without --arch and --gpu: the GPU that is here, else sm_90.\n\n"
-                        "example: kw plan OP --arg x=bf16[8192,4096] --arg eps=1e-5 --arch all",
-                        {{"--arg", "NAME=VALUE", "a tensor or an attribute; may be repeated"},
-                         {"--arch", "sm_90", "an architecture from sm_75 on, or all (sm_75, sm_80, sm_90, sm_100)"},
-                         {"--gpu", "h200", "a known GPU, or all: SM count and shared memory differ within an architecture"},
-                         {"--compile", nullptr, "compile the kernels too (NVRTC), and print the code's size and the time"},
-                         {"--json", nullptr, "the launches as JSON"}},
-                        run};
+const Verb plan_verb = {
+    "plan",
+    "OP...",
+    "what a call would launch, without a GPU",
+    "Prints every kernel launch of a call: kernel, grid, threads, shared memory. Without --arg, the op's first bench case.\n"
+    "Tensors are written name=dtype[sizes], attributes name=value; required tensors that are left out are derived from the\n"
+    "others (dy from x), optional ones are absent. Without --arch and --gpu: the GPU that is here, else sm_90.\n\n"
+    "example: kw plan OP --arg x=bf16[8192,4096] --arg eps=1e-5 --arch all",
+    {{"--arg", "NAME=VALUE", "a tensor or an attribute; may be repeated"},
+     {"--arch", "sm_90", "an architecture from sm_75 on, or all (sm_75, sm_80, sm_90, sm_100)"},
+     {"--gpu", "h200", "a known GPU, or all: SM count and shared memory differ within an architecture"},
+     {"--compile", nullptr, "compile the kernels too (NVRTC), and print the code's size and the time"},
+     {"--json", nullptr, "the launches as JSON"}},
+    run};
 
 }  // namespace kw::tool

@@ -2,7 +2,7 @@
 
 import torch
 
-from kernelwright.torch import rms_norm
+from kernelwright.torch import Swap, rms_norm
 
 __all__ = ["RMSNorm"]
 
@@ -31,3 +31,11 @@ class RMSNorm(torch.nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.length}, eps={self.eps}, elementwise_affine={self.weight is not None}"
+
+
+def _llama_forward(self, hidden_states):
+    return rms_norm(hidden_states, self.weight, self.variance_epsilon)
+
+
+# The Hugging Face class rounds x * rstd to x's dtype before it multiplies by the weight; the op rounds once, after. Equal in f32.
+SWAPS = [Swap("transformers.models.llama.modeling_llama.LlamaRMSNorm", "rms_norm", _llama_forward)]

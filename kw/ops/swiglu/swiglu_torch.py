@@ -2,7 +2,7 @@
 
 import torch
 
-from kernelwright.torch import swiglu
+from kernelwright.torch import Swap, swiglu
 
 __all__ = ["GatedMLP", "SwiGLU"]
 
@@ -31,3 +31,15 @@ class GatedMLP(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
+
+
+def _llama_forward(self, x):
+    return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
+
+
+def _not_silu(mlp: torch.nn.Module) -> str | None:
+    name = type(mlp.act_fn).__name__
+    return None if name in ("SiLU", "SiLUActivation") else f"its activation is {name}, not SiLU"
+
+
+SWAPS = [Swap("transformers.models.llama.modeling_llama.LlamaMLP", "swiglu", _llama_forward, _not_silu)]

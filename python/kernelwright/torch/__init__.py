@@ -2,7 +2,7 @@
 
 Every op of the library that is not the gradient of another one is a function here: `kernelwright.torch.<op>(tensors..., attributes...)`;
 help() on it shows its contract. All ops are torch ops too, `torch.ops.kernelwright.<op>`, with fake kernels, gradients and batching rules.
-Rooms may bring module classes (torch.nn.Module), which are here as well.
+Rooms may bring module classes (torch.nn.Module), which are here as well; accelerate(model) puts the ops into a model that exists.
 
 Works in eager mode, under torch.compile (fullgraph, dynamic), torch.export, CUDA graphs, autocast, torch.func transforms. A second
 derivative and forward-mode differentiation do not exist and are refused by a sentence."""
@@ -13,11 +13,13 @@ from pathlib import Path
 import torch as _torch
 
 from .._library import library as _library
-from . import _autograd, _eager, _fake, _functions, _vmap
+from . import _accelerate, _autograd, _eager, _fake, _functions, _vmap
+
+from ._accelerate import Report, Swap, accelerate
 
 _registrations = _torch.library.Library("kernelwright", "FRAGMENT")  # dropping it would undo what it registered
 _known: dict[str, _eager.Eager] = {}
-__all__: list[str] = []
+__all__ = ["Report", "Swap", "accelerate"]
 
 
 def _attach() -> None:
@@ -42,12 +44,13 @@ def _attach() -> None:
 
 
 def _load_rooms() -> None:
-    """Module classes: every rooms/<name>_torch.py, whose __all__ says what it offers."""
+    """Every rooms/<name>_torch.py: __all__ names its module classes, SWAPS the classes of others that accelerate() may swap for the op."""
     for file in sorted((Path(__file__).parent.parent / "rooms").glob("*_torch.py")):
         module = importlib.import_module(f"kernelwright.rooms.{file.stem}")
         for name in module.__all__:
             globals()[name] = getattr(module, name)
             __all__.append(name)
+        _accelerate.swaps.extend(getattr(module, "SWAPS", ()))
 
 
 def fast_path() -> str:

@@ -7,7 +7,7 @@ import torch
 from torch.autograd import forward_ad
 
 from .._library import library
-from .._manifest import Op, Tensor
+from .._manifest import Op
 from . import _autograd, _vmap
 
 status = "not set up"

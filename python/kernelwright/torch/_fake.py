@@ -149,7 +149,11 @@ class _Binder:
                     progress = True
         for name, place, shape, at in self.expressions:
             value = _size(self.op, place, self.dims)
-            self.same(shape[at], value, lambda n=name, s=shape, a=at, v=value: f"{n} has shape {list(s)}, but its dimension {a} must be {v}")
+            self.same(shape[at], value, self._unsuited(name, shape, at, value))
+
+    @staticmethod
+    def _unsuited(name, shape, at, value):
+        return lambda: f"{name} has shape {list(shape)}, but its dimension {at} must be {value}"
 
     def solve(self, name, place, value):
         if isinstance(place, str):

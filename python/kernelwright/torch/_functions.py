@@ -32,8 +32,8 @@ def _document(op: Op) -> str:
     variables = [f"{name} is {' or '.join(_option(o) for o in options)}" for name, options in op.types.items()]
     if variables:
         lines.append("; ".join(variables) + ".")
-    lines.append("CPU and CUDA tensors; runs on torch's current stream. Raises kernelwright.ArgumentError (a ValueError) with a sentence that")
-    lines.append("names the argument, before anything is written.")
+    lines.append("CPU and CUDA tensors; runs on torch's current stream. Raises kernelwright.ArgumentError (a ValueError) with a sentence")
+    lines.append("that names the argument, before anything is written.")
     lines.append("Differentiable once, by reverse mode." if op.gradient else "Has no gradient.")
     return "\n".join(lines)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import torch
 
-from . import _rooms
+swaps: list[Swap] = []  # of all rooms; filled when kernelwright.torch loads them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,16 +112,16 @@ def accelerate(model: torch.nn.Module) -> Report:
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"accelerate: model must be a torch.nn.Module, got {type(model).__name__}")
-    swaps = {swap.target: swap for swap in _rooms.swaps()}
+    offered = {swap.target: swap for swap in swaps}
     report = Report([], [])
     for name, module in model.named_modules():
         cls = type(module)
         if "_kernelwright" in vars(cls):
             report.left.append((name, cls.__name__, "swapped already"))
             continue
-        swap = swaps.get(_qualified(cls))
+        swap = offered.get(_qualified(cls))
         if swap is None:
-            parent = next((swaps[_qualified(c)] for c in cls.__mro__[1:] if _qualified(c) in swaps), None)
+            parent = next((offered[_qualified(c)] for c in cls.__mro__[1:] if _qualified(c) in offered), None)
             if parent is not None:
                 report.left.append((name, cls.__name__, f"a subclass of {parent.target.rsplit('.', 1)[1]} that may compute something else"))
             continue
