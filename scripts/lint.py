@@ -18,7 +18,13 @@ def files(*endings: str) -> list[Path]:
 
 
 def check_format() -> int:
-    return subprocess.run(["clang-format", "--dry-run", "-Werror", *files(".h", ".cpp", ".cuh")]).returncode
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *files(".h", ".cpp", ".cuh")], capture_output=True, text=True)
+    wrong = sorted({line.split(":")[0] for line in done.stderr.splitlines() if "[-Wclang-format-violations]" in line})
+    if wrong:
+        print("\n".join(wrong) + "\nare not formatted: make format mends it")
+    elif done.returncode:
+        print(done.stderr)
+    return done.returncode
 
 
 def check_tidy(build: Path, jobs: int) -> int:

@@ -51,8 +51,8 @@ class Runner:
                     failed += not ok and not failed  # ended badly with no failing test: a crash, or nothing was collected
                 elif not junit or not ok:
                     passed, failed = passed + ok, failed + (not ok)
-                if not ok:
-                    break
+                if junit and not ok:
+                    break  # what follows needs it
         note = f", {skipped} skipped" if skipped else ""
         print(f"{passed:5} passed  {failed:3} failed  {time.monotonic() - start:7.1f} s{note}", flush=True)
         if failed:
