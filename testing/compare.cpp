@@ -20,9 +20,9 @@ std::string text(double v) { return std::isnan(v) ? "nan" : format("%.9g", v); }
 
 }  // namespace
 
-Grade grade(const std::string& name, const Tensor& got, const std::vector<double>& want, const std::vector<double>& moves, double terms,
-            DType accumulator, bool random) {
+Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random) {
   Grade g;
+  const std::vector<double>&want = truth.want[index], &moves = truth.moves[index], &wavers = truth.wavers[index];
   const std::vector<double> value = got.numbers();
   const DType type = got.dtype;
   g.elements = static_cast<int64_t>(value.size());
@@ -41,11 +41,11 @@ Grade grade(const std::string& name, const Tensor& got, const std::vector<double
       if (value[i] != want[i]) fail(i, "");
     return g;
   }
-  double growth = 4 * std::sqrt(terms);
-  if (accumulator == KW_F64) growth += terms / 4;
-  const double unit = unit_roundoff(accumulator), least = smallest(accumulator), limit = overflow_from(type);
-  double sum = 0, squares = 0, slack = 0;
-  int64_t counted = 0, wrong = 0;
+  const double growth = 4 * std::sqrt(truth.terms) + (accumulator == KW_F64 ? truth.terms / 4 : 0);
+  const double unit = unit_roundoff(accumulator), least = growth * truth.amplify * smallest(accumulator), limit = overflow_from(type);
+  double squares = 0, sum = 0, off = 0, slack = 0;
+  int64_t counted = 0, narrow = 0, wrong = 0;  // narrow: rounding to the result type is nearly all that happens
+  unsigned char rounded[8];
   for (size_t i = 0; i < value.size(); i++) {
     const double w = want[i], v = value[i];
     if (std::isnan(w) || std::isnan(v)) {
@@ -56,7 +56,7 @@ Grade grade(const std::string& name, const Tensor& got, const std::vector<double
       if (v != w) fail(i, ""), wrong++;
       continue;
     }
-    const double a = growth * (unit * moves[i] + least);
+    const double a = unit * (growth * moves[i] + 4 * wavers[i]) + least;
     if (std::isinf(v)) {
       const bool right_side = (v > 0) == (w > 0);
       if (!right_side || std::fabs(w) + a < limit) fail(i, ", which does not overflow"), wrong++;
@@ -74,26 +74,29 @@ Grade grade(const std::string& name, const Tensor& got, const std::vector<double
     }
     g.worst = std::max(g.worst, std::fabs(error) / bound);
     g.spacings = std::max(g.spacings, std::fabs(error) / step);
-    sum += error / step;
-    squares += error / step * (error / step);
-    slack += a / step;
+    const double usual = 4 * unit * (moves[i] + wavers[i]), share = error / (step / 2 + usual);
+    squares += share * share;
     counted++;
+    if (usual > step / 16) continue;
+    store_number(type, rounded, w);
+    const double extra = (v - load_number(type, rounded)) / step;
+    sum += extra;
+    off += extra * extra;
+    slack += usual / step;
+    narrow++;
   }
-  if (counted) {
-    const auto n = static_cast<double>(counted);
-    g.bias = sum / n;
-    g.spread = std::sqrt(squares / n);
-    slack /= n;
-    constexpr double perfect = 0.28867513459481287;  // a uniform error of half a spacing either way
-    if (g.ok && random && counted >= 1000 && type != KW_F64) {
-      if (g.spread > 1.5 * perfect + slack) {
-        g.ok = false;
-        g.sentence = format("%s errs by %.3g spacings in root mean square; rounding once errs by 0.289", name.c_str(), g.spread);
-      } else if (std::fabs(g.bias) > 5 * perfect / std::sqrt(n) + slack) {
-        g.ok = false;
-        g.sentence = format("%s is off to one side by %.3g spacings in the mean of %.0f elements: a term is missing or rounding is one-sided",
-                            name.c_str(), g.bias, n);
-      }
+  g.spread = counted ? std::sqrt(squares / static_cast<double>(counted)) : 0;
+  g.bias = narrow ? sum / static_cast<double>(narrow) : 0;
+  if (g.ok && random && counted >= 1000 && type != KW_F64 && g.spread > 1) {
+    g.ok = false;
+    g.sentence = format("%s errs by %.3g of what is usual, in root mean square over %lld elements: no single one is out of bounds, but too many are bad", name.c_str(),
+                        g.spread, static_cast<long long>(counted));
+  } else if (g.ok && random && narrow >= 1000 && type != KW_F64) {
+    const auto n = static_cast<double>(narrow);
+    if (std::fabs(g.bias) > 5 * std::sqrt(off / n / std::max(1.0, n / truth.terms)) + slack / n) {
+      g.ok = false;
+      g.sentence = format("%s is off to one side by %.3g spacings in the mean of %lld elements: a term is missing or rounding is one-sided", name.c_str(), g.bias,
+                          static_cast<long long>(narrow));
     }
   }
   if (wrong) g.sentence += format(" (%lld of %lld elements are wrong)", static_cast<long long>(wrong), static_cast<long long>(g.elements));

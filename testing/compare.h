@@ -2,25 +2,32 @@
 //
 // A result `got` of type R, computed with an accumulator of unit roundoff u (f32's, or f64's where R and an input are f64), is right when
 //
-//     |got - want| <= half a spacing of R at (|want| + a)  +  a,          a = growth * (u * moves + smallest number of the accumulator)
+//     |got - want| <= half a spacing of R at (|want| + a)  +  a,     a = 4 u (sqrt(n) moves + wavers) + 4 sqrt(n) amplify * smallest
 //
-// The first term is the one rounding to R that an op may do ("rounded once"). In the second, `moves` is the problem's condition (truth.h):
-// an algorithm as good as the accumulator allows gives the exact result of inputs that are wrong in their last place. growth = 4 sqrt(n) for
-// results summed from n numbers: four roundings a step, errors of a long sum adding up like a random walk. Sums of equal numbers err
-// systematically: n/4 in one chain, but kernels use 64 chains and more. For f64 the reference is no better than the kernel, so n/4 is added.
+// The first term is the one rounding to R that an op may do ("rounded once"); a is what the accumulator may lose on the way (truth.h):
+//   moves     the problem's condition: an algorithm as good as the accumulator allows gives the exact result of inputs that are wrong in
+//             their last place. sqrt(n) for results summed from n numbers: errors of a long sum add up like a random walk. (Equal numbers
+//             err systematically, n/4 in one chain; but kernels use 64 chains and more.)
+//   wavers    what the reference's own formula loses in double, scaled to u: cancellation between its terms
+//   smallest  of the accumulator: intermediates may underflow gradually, and factors (inputs, 1/eps: amplify) enlarge that
+//   4         roundings a step, and room for another order of operations than the reference's
+// For f64 the reference is no better than the kernel, so n/4 is added to 4 sqrt(n).
 //
 // Five verdicts, the first that fails is named:
 //   pattern  NaN and +-infinity exactly where the truth, rounded to R, has them
 //   size     the bound above
-//   spread   root mean square of the error, in spacings, <= 1.5 x that of perfect rounding (0.289) + mean of a
-//   bias     mean error, in spacings, <= 5 standard errors of perfect rounding + mean of a
+//   spread   root mean square of error / (half a spacing + t) <= 1, where t = 4 u (moves + wavers): luck in the mean does not grow with
+//            the square root of n; perfect rounding gives 0.58
+//   bias     among the elements where t is below a sixteenth of a spacing: mean of error less that of perfect rounding, in spacings,
+//            <= 5 standard errors (a row counts as one observation) + mean of t
 //   exact    integers and bool are equal
-// Spread and bias are asked of results of 1000 elements and more, where the inputs are random.
+// Spread and bias are asked where the inputs are random and 1000 elements and more are there to judge.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "testing/tensor.h"
+#include "testing/truth.h"
 
 namespace kw::test {
 
@@ -30,12 +37,11 @@ struct Grade {
   bool maybe_blind = false;  // the fault is of size, so that further probes may clear it
   double worst = 0;         // largest error, in bounds: 1 is the limit
   double spacings = 0;      // largest error, in spacings of the result type
-  double spread = 0, bias = 0;
+  double spread = 0, bias = 0;  // as above
   int64_t elements = 0;
 };
 
-// `accumulator` has the u above, `terms` is n; `random` asks for spread and bias.
-Grade grade(const std::string& name, const Tensor& got, const std::vector<double>& want, const std::vector<double>& moves, double terms,
-            DType accumulator, bool random);
+// Grades result `index` of `truth`; `accumulator` has the u above, `random` asks for spread and bias.
+Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random);
 
 }  // namespace kw::test

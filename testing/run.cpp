@@ -98,8 +98,7 @@ Outcome check_case(Device& device, const Op& op, const Case& c) {
     for (size_t r = 0; r < results.size(); r++) {
       if (!results[r].present || op.contract.results[r].kind == Result::Kind::scratch) continue;
       auto judge = [&] {
-        return grade(op.contract.results[r].name, results[r], reference.truth().want[r], reference.truth().moves[r], reference.truth().terms,
-                     accumulator_of(results[r].dtype, inputs), random);
+        return grade(op.contract.results[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random);
       };
       Grade g = judge();
       if (!g.ok && g.maybe_blind) {

@@ -1,6 +1,7 @@
 #include "testing/truth.h"
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 
@@ -43,12 +44,30 @@ Reference::Reference(const Op& op, const Arguments& arguments, const std::vector
     truth_.terms = std::max({truth_.terms, row, rows});
   }
   bind_inputs(op, raw.data(), attributes_.data(), bound_);
-  truth_.want = evaluate(-1, 0);
-  truth_.moves = truth_.want;
-  for (std::vector<double>& m : truth_.moves)
-    for (double& v : m) v = std::isfinite(v) ? std::fabs(v) : 0;
+  for (const std::vector<double>& values : exact_) {
+    double most = 1;
+    for (double v : values)
+      if (std::isfinite(v)) most = std::max(most, std::fabs(v));
+    truth_.amplify *= most;
+  }
+  for (size_t i = 0; i < attributes_.size(); i++)  // eps: 1 / sqrt(eps)
+    if (const double v = std::fabs(attributes_[i].f); op.contract.attributes[i].type == Attribute::Type::floating && v > 0 && std::isfinite(v))
+      truth_.amplify *= std::max(v, 1 / v);
+  truth_.want = evaluate(none, 0, FE_TONEAREST);
+  truth_.moves = truth_.wavers = truth_.want;
+  for (std::vector<double>& w : truth_.wavers) std::fill(w.begin(), w.end(), 0.0);
+  waver(none, 0, truth_.want);
   perturbed_.resize(inputs.size() * truth_.want.size());
   refine(2);
+}
+
+void Reference::waver(int perturbed, uint64_t seed, const Numbers& nearest) {
+  const Numbers up = evaluate(perturbed, seed, FE_UPWARD), down = evaluate(perturbed, seed, FE_DOWNWARD);
+  for (size_t r = 0; r < nearest.size(); r++)
+    for (size_t i = 0; i < nearest[r].size(); i++) {
+      const double sum = std::fabs((up[r][i] - nearest[r][i]) + (down[r][i] - nearest[r][i])) / unit_roundoff(KW_F64);
+      if (std::isfinite(sum)) truth_.wavers[r][i] = std::max(truth_.wavers[r][i], sum);
+    }
 }
 
 void Reference::refine(int probes) {
@@ -56,7 +75,7 @@ void Reference::refine(int probes) {
   for (size_t input = 0; input < inputs_.size(); input++) {
     if (exact_[input].empty()) continue;
     for (int p = 0; p < probes; p++) {
-      const Numbers moved = evaluate(static_cast<int>(input), probes_ + static_cast<uint64_t>(p) + 1);
+      const Numbers moved = evaluate(static_cast<int>(input), probes_ + static_cast<uint64_t>(p) + 1, FE_TONEAREST);
       for (size_t r = 0; r < results; r++) {
         std::vector<double>& most = perturbed_[input * results + r];
         most.resize(truth_.want[r].size());
@@ -66,6 +85,10 @@ void Reference::refine(int probes) {
         }
       }
     }
+  }
+  for (int p = 0; p < probes - 1; p++) {  // the first was made without a perturbation
+    const uint64_t seed = probes_ + static_cast<uint64_t>(p) + 1;
+    waver(every, seed, evaluate(every, seed, FE_TONEAREST));
   }
   probes_ += static_cast<uint64_t>(probes);
   for (size_t r = 0; r < results; r++)
@@ -77,9 +100,9 @@ void Reference::refine(int probes) {
     }
 }
 
-Reference::Numbers Reference::evaluate(int perturbed, uint64_t seed) const {
+Reference::Numbers Reference::evaluate(int perturbed, uint64_t seed, int rounding) const {
   const size_t count = inputs_.size(), results = op_.contract.results.size();
-  Numbers moved(1);
+  Numbers moved(count);
   std::vector<std::vector<int64_t>> strides(count + results);
   std::vector<kw_tensor> views(count + results);
   std::vector<kw_argument> in(count), out(results);
@@ -93,15 +116,15 @@ Reference::Numbers Reference::evaluate(int perturbed, uint64_t seed) const {
     v.device_type = KW_CPU;
     if (is_floating(t.dtype)) {
       const std::vector<double>* values = &exact_[i];
-      if (static_cast<int>(i) == perturbed) {
+      if (static_cast<int>(i) == perturbed || perturbed == every) {
         // One input at a time and no factor near zero, so that what one input does is not undone by another.
         Random random(seed * 7919 + i);
-        moved[0] = exact_[i];
-        for (double& x : moved[0]) {
+        moved[i] = exact_[i];
+        for (double& x : moved[i]) {
           const double size = 0.5 + 0.5 * random.uniform();
           x += x * step * (random.next() & 1 ? size : -size);
         }
-        values = &moved[0];
+        values = &moved[i];
       }
       v.data = const_cast<double*>(values->data());
       v.dtype = KW_F64;
@@ -142,7 +165,10 @@ Reference::Numbers Reference::evaluate(int perturbed, uint64_t seed) const {
   raw.dims = bound_.dims;
   raw.dtypes = types;
   kw_message message{};
-  if (op_.def->reference(&raw, &message) != KW_OK) throw Error(static_cast<kw_status>(message.status), message.text);
+  std::fesetround(rounding);
+  const int32_t status = op_.def->reference(&raw, &message);
+  std::fesetround(FE_TONEAREST);
+  if (status != KW_OK) throw Error(static_cast<kw_status>(message.status), message.text);
   for (size_t r = 0; r < results; r++) {
     if (op_.contract.results[r].kind == Result::Kind::scratch) numbers[r].clear();
     if (!integers[count + r].empty()) {

@@ -1,5 +1,4 @@
-// What a call should have given: the room's reference in double on the very same (rounded) inputs, and how much each result moves when
-// the inputs do.
+// What a call should have given: the room's reference in double on the very same (rounded) inputs, and how much rounding may move it.
 #pragma once
 #include <vector>
 
@@ -9,10 +8,14 @@ namespace kw::test {
 
 struct Truth {
   std::vector<std::vector<double>> want;         // by result; empty where absent or scratch
-  // By result and element: the absolute change for a relative change of one in every input element, estimated. It is the condition of the
-  // problem: rounding that an accumulator of unit roundoff u commits on the way is as large as `moves * u`, times a modest growth.
+  // By result and element, in units of an accumulator's unit roundoff u. Two ways in which rounding gets into a result:
+  // `moves`: the change for a relative change u of every input element, estimated by doing so: the condition of the problem.
   std::vector<std::vector<double>> moves;
-  double terms = 1;                              // how many numbers one result is summed from, at most
+  // `wavers`: what the formula itself loses on the way, by cancellation for instance. The reference runs three times, its additions and
+  // multiplications rounded to nearest, up and down: up + down - 2 nearest is the sum of rounding errors without their common drift.
+  std::vector<std::vector<double>> wavers;
+  double terms = 1;      // how many numbers one result is summed from, at most
+  double amplify = 1;    // how much inputs and attributes, multiplied, can enlarge what an intermediate loses by underflow
 };
 
 class Reference {
@@ -25,7 +28,9 @@ class Reference {
 
  private:
   using Numbers = std::vector<std::vector<double>>;
-  Numbers evaluate(int perturbed, uint64_t seed) const;  // -1: the inputs as they are
+  static constexpr int none = -1, every = -2;  // inputs to perturb
+  Numbers evaluate(int perturbed, uint64_t seed, int rounding) const;
+  void waver(int perturbed, uint64_t seed, const Numbers& nearest);
   const Op& op_;
   const std::vector<Tensor>& inputs_;
   std::vector<kw_attribute> attributes_;

@@ -12,7 +12,7 @@ struct kwemu_parameter {
   unsigned offset, bytes;
 };
 
-struct kwemu_kernel {  // one entry of a module's table
+struct kwemu_kernel {      // one entry of a module's table
   const char* name;        // by which the driver looks it up
   const char* expression;  // as its author writes it
   void (*run)(void** args);
@@ -29,7 +29,17 @@ struct kwemu_module_table {
 enum kwemu_warp_ops { KWEMU_SYNC, KWEMU_SHUFFLE, KWEMU_BALLOT, KWEMU_MATCH, KWEMU_REDUCE };
 enum kwemu_reductions { KWEMU_RED_ADD, KWEMU_RED_MIN, KWEMU_RED_MAX, KWEMU_RED_AND, KWEMU_RED_OR, KWEMU_RED_XOR };
 enum kwemu_atomic_ops {
-  KWEMU_ADD, KWEMU_SUB, KWEMU_MIN, KWEMU_MAX, KWEMU_EXCHANGE, KWEMU_AND, KWEMU_OR, KWEMU_XOR, KWEMU_INC, KWEMU_DEC, KWEMU_CAS
+  KWEMU_ADD,
+  KWEMU_SUB,
+  KWEMU_MIN,
+  KWEMU_MAX,
+  KWEMU_EXCHANGE,
+  KWEMU_AND,
+  KWEMU_OR,
+  KWEMU_XOR,
+  KWEMU_INC,
+  KWEMU_DEC,
+  KWEMU_CAS
 };
 enum kwemu_types { KWEMU_I32, KWEMU_U32, KWEMU_I64, KWEMU_U64, KWEMU_F32, KWEMU_F64, KWEMU_U16 };
 

@@ -26,17 +26,20 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
 typedef long clock_t;
 
 // ---- vector types -----------------------------------------------------------------------------------------------------------------
-#define KWEMU_VECTOR1(T, N) struct N##1 { T x; };
-#define KWEMU_VECTOR2(T, N, A) struct __align__(A) N##2 { T x, y; };
-#define KWEMU_VECTOR3(T, N) struct N##3 { T x, y, z; };
-#define KWEMU_VECTOR4(T, N, A) struct __align__(A) N##4 { T x, y, z, w; };
-#define KWEMU_MAKE(T, N)                                                                  \
-  KWEMU_INLINE constexpr N##1 make_##N##1(T x) { return {x}; }                            \
-  KWEMU_INLINE constexpr N##2 make_##N##2(T x, T y) { return {x, y}; }                    \
-  KWEMU_INLINE constexpr N##3 make_##N##3(T x, T y, T z) { return {x, y, z}; }            \
+#define KWEMU_VECTOR1(T, N) \
+  struct N##1 { T x; };
+#define KWEMU_VECTOR2(T, N, A) \
+  struct __align__(A) N##2 { T x, y; };
+#define KWEMU_VECTOR3(T, N) \
+  struct N##3 { T x, y, z; };
+#define KWEMU_VECTOR4(T, N, A) \
+  struct __align__(A) N##4 { T x, y, z, w; };
+#define KWEMU_MAKE(T, N)                                                       \
+  KWEMU_INLINE constexpr N##1 make_##N##1(T x) { return {x}; }                 \
+  KWEMU_INLINE constexpr N##2 make_##N##2(T x, T y) { return {x, y}; }         \
+  KWEMU_INLINE constexpr N##3 make_##N##3(T x, T y, T z) { return {x, y, z}; } \
   KWEMU_INLINE constexpr N##4 make_##N##4(T x, T y, T z, T w) { return {x, y, z, w}; }
-#define KWEMU_VECTORS(T, N, A2, A4) \
-  KWEMU_VECTOR1(T, N) KWEMU_VECTOR2(T, N, A2) KWEMU_VECTOR3(T, N) KWEMU_VECTOR4(T, N, A4) KWEMU_MAKE(T, N)
+#define KWEMU_VECTORS(T, N, A2, A4) KWEMU_VECTOR1(T, N) KWEMU_VECTOR2(T, N, A2) KWEMU_VECTOR3(T, N) KWEMU_VECTOR4(T, N, A4) KWEMU_MAKE(T, N)
 KWEMU_VECTORS(signed char, char, 2, 4)
 KWEMU_VECTORS(unsigned char, uchar, 2, 4)
 KWEMU_VECTORS(short, short, 4, 8)
@@ -58,11 +61,11 @@ struct dim3 {
 
 // ---- built-in variables: read by asm, so that they are neither observed nor cached over a switch. The rewriter puts these calls in. ---
 static constexpr int warpSize = 32;
-#define KWEMU_REGISTER(f)                                            \
-  ({                                                                 \
-    unsigned kwemu_r;                                                \
-    asm("movl %1, %0" : "=r"(kwemu_r) : "m"(kwemu_regs.f));          \
-    kwemu_r;                                                         \
+#define KWEMU_REGISTER(f)                                   \
+  ({                                                        \
+    unsigned kwemu_r;                                       \
+    asm("movl %1, %0" : "=r"(kwemu_r) : "m"(kwemu_regs.f)); \
+    kwemu_r;                                                \
   })
 KWEMU_INLINE uint3 kwemu_threadIdx() { return {KWEMU_REGISTER(tx), KWEMU_REGISTER(ty), KWEMU_REGISTER(tz)}; }
 KWEMU_INLINE uint3 kwemu_blockIdx() { return {KWEMU_REGISTER(bx), KWEMU_REGISTER(by), KWEMU_REGISTER(bz)}; }
@@ -137,11 +140,11 @@ KWEMU_INLINE unsigned __match_any_sync(unsigned mask, T x) {
   kwemu_warp_op(KWEMU_MATCH, mask, &v, 8, 0);
   return (unsigned)v;
 }
-#define KWEMU_REDUCTION(name, T, op)                \
-  KWEMU_INLINE T name(unsigned mask, T x) {         \
-    long long v = x;                                \
-    kwemu_warp_op(KWEMU_REDUCE, mask, &v, 8, op);   \
-    return (T)v;                                    \
+#define KWEMU_REDUCTION(name, T, op)              \
+  KWEMU_INLINE T name(unsigned mask, T x) {       \
+    long long v = x;                              \
+    kwemu_warp_op(KWEMU_REDUCE, mask, &v, 8, op); \
+    return (T)v;                                  \
   }
 KWEMU_REDUCTION(__reduce_add_sync, int, KWEMU_RED_ADD)
 KWEMU_REDUCTION(__reduce_min_sync, int, KWEMU_RED_MIN)
@@ -162,22 +165,22 @@ KWEMU_REDUCTION(__reduce_xor_sync, unsigned, KWEMU_RED_XOR)
   }                                                             \
   KWEMU_INLINE T name##_block(T* p, T v) { return name(p, v); } \
   KWEMU_INLINE T name##_system(T* p, T v) { return name(p, v); }
-#define KWEMU_ATOMIC_CAS(T, type)                                         \
-  KWEMU_INLINE T atomicCAS(T* p, T compare, T v) {                        \
-    T old;                                                                \
-    kwemu_atomic((void*)p, type, KWEMU_CAS, &v, &compare, &old);          \
-    return old;                                                           \
+#define KWEMU_ATOMIC_CAS(T, type)                                \
+  KWEMU_INLINE T atomicCAS(T* p, T compare, T v) {               \
+    T old;                                                       \
+    kwemu_atomic((void*)p, type, KWEMU_CAS, &v, &compare, &old); \
+    return old;                                                  \
   }
-#define KWEMU_ATOMIC_ARITHMETIC(T, type)   \
+#define KWEMU_ATOMIC_ARITHMETIC(T, type)      \
   KWEMU_ATOMIC(T, type, atomicAdd, KWEMU_ADD) \
   KWEMU_ATOMIC(T, type, atomicExch, KWEMU_EXCHANGE)
-#define KWEMU_ATOMIC_INTEGER(T, type)           \
-  KWEMU_ATOMIC_ARITHMETIC(T, type)              \
-  KWEMU_ATOMIC(T, type, atomicMin, KWEMU_MIN)   \
-  KWEMU_ATOMIC(T, type, atomicMax, KWEMU_MAX)   \
-  KWEMU_ATOMIC(T, type, atomicAnd, KWEMU_AND)   \
-  KWEMU_ATOMIC(T, type, atomicOr, KWEMU_OR)     \
-  KWEMU_ATOMIC(T, type, atomicXor, KWEMU_XOR)   \
+#define KWEMU_ATOMIC_INTEGER(T, type)         \
+  KWEMU_ATOMIC_ARITHMETIC(T, type)            \
+  KWEMU_ATOMIC(T, type, atomicMin, KWEMU_MIN) \
+  KWEMU_ATOMIC(T, type, atomicMax, KWEMU_MAX) \
+  KWEMU_ATOMIC(T, type, atomicAnd, KWEMU_AND) \
+  KWEMU_ATOMIC(T, type, atomicOr, KWEMU_OR)   \
+  KWEMU_ATOMIC(T, type, atomicXor, KWEMU_XOR) \
   KWEMU_ATOMIC_CAS(T, type)
 KWEMU_ATOMIC_INTEGER(int, KWEMU_I32)
 KWEMU_ATOMIC_INTEGER(unsigned, KWEMU_U32)
@@ -192,20 +195,27 @@ KWEMU_ATOMIC(unsigned, KWEMU_U32, atomicDec, KWEMU_DEC)
 KWEMU_ATOMIC_CAS(unsigned short, KWEMU_U16)
 
 // ---- cached loads and stores are plain accesses of the caller -----------------------------------------------------------------------
-#define KWEMU_LOAD(name) \
-  template <class T>     \
-  KWEMU_INLINE T name(const T* p) { return *p; }
-#define KWEMU_STORE(name) \
-  template <class T>      \
-  KWEMU_INLINE void name(T* p, T v) { *p = v; }
-KWEMU_LOAD(__ldg) KWEMU_LOAD(__ldcs) KWEMU_LOAD(__ldcg) KWEMU_LOAD(__ldca) KWEMU_LOAD(__ldlu) KWEMU_LOAD(__ldcv)
-KWEMU_STORE(__stcs) KWEMU_STORE(__stcg) KWEMU_STORE(__stwb) KWEMU_STORE(__stwt)
+#define KWEMU_LOAD(name)            \
+  template <class T>                \
+  KWEMU_INLINE T name(const T* p) { \
+    return *p;                      \
+  }
+#define KWEMU_STORE(name)             \
+  template <class T>                  \
+  KWEMU_INLINE void name(T* p, T v) { \
+    *p = v;                           \
+  }
+KWEMU_LOAD(__ldg)
+KWEMU_LOAD(__ldcs) KWEMU_LOAD(__ldcg) KWEMU_LOAD(__ldca) KWEMU_LOAD(__ldlu) KWEMU_LOAD(__ldcv) KWEMU_STORE(__stcs) KWEMU_STORE(__stcg)
+    KWEMU_STORE(__stwb) KWEMU_STORE(__stwt)
 
 // ---- dynamic shared memory: the rewriter turns `extern __shared__ T name[];` into a reference to this, and asks for its definition ----
 #ifdef KWEMU_DYNAMIC_SHARED
-extern __thread char kwemu_dynamic_shared[];
+        extern __thread char kwemu_dynamic_shared[];
 template <class T>
-KWEMU_INLINE T* kwemu_dynamic() { return (T*)kwemu_dynamic_shared; }
+KWEMU_INLINE T* kwemu_dynamic() {
+  return (T*)kwemu_dynamic_shared;
+}
 #endif
 
 // ---- how a kernel is called: the driver has an array of pointers to arguments ---------------------------------------------------------
@@ -222,9 +232,17 @@ struct kwemu_indices {};
 template <unsigned N, unsigned... I>
 struct kwemu_count_up : kwemu_count_up<N - 1, N - 1, I...> {};
 template <unsigned... I>
-struct kwemu_count_up<0, I...> { using type = kwemu_indices<I...>; };
-template <class T> struct kwemu_value { using type = T; };
-template <class T> struct kwemu_value<const T> { using type = T; };
+struct kwemu_count_up<0, I...> {
+  using type = kwemu_indices<I...>;
+};
+template <class T>
+struct kwemu_value {
+  using type = T;
+};
+template <class T>
+struct kwemu_value<const T> {
+  using type = T;
+};
 template <auto kernel>
 struct kwemu_caller;
 template <class... E, void (*kernel)(E...)>

@@ -1,6 +1,7 @@
 // The one emulated device: its facts and its primary context.
-#include <cstdlib>
 #include <dlfcn.h>
+
+#include <cstdlib>
 
 #include "emulator/driver/driver.h"
 #include "emulator/engine/memory.h"
@@ -91,33 +92,77 @@ KWEMU_EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attrib
     if (!value) return CUDA_ERROR_INVALID_VALUE;
     u32 arch = device_model.arch;
     switch ((int)attribute) {
-      case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = (int)arch / 10; break;
-      case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = (int)arch % 10; break;
-      case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = (int)device_model.sm_count; break;
-      case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+      case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+        *value = (int)arch / 10;
+        break;
+      case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+        *value = (int)arch % 10;
+        break;
+      case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+        *value = (int)device_model.sm_count;
+        break;
+      case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+        *value = 32;
+        break;
       case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
       case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-      case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: *value = 1024; break;
-      case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
-      case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 0x7fffffff; break;
+      case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+        *value = 1024;
+        break;
+      case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+        *value = 64;
+        break;
+      case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+        *value = 0x7fffffff;
+        break;
       case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-      case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 65535; break;
-      case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = (int)threads_per_sm(arch); break;
-      case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: *value = arch >= 90 || arch == 80 ? 32 : 16; break;
-      case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 48 * 1024; break;
-      case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = (int)max_shared_per_block(arch); break;
-      case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = (int)shared_per_sm(arch); break;
-      case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: *value = arch < 80 ? 0 : 1024; break;
+      case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+        *value = 65535;
+        break;
+      case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+        *value = (int)threads_per_sm(arch);
+        break;
+      case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+        *value = arch >= 90 || arch == 80 ? 32 : 16;
+        break;
+      case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+        *value = 48 * 1024;
+        break;
+      case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+        *value = (int)max_shared_per_block(arch);
+        break;
+      case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+        *value = (int)shared_per_sm(arch);
+        break;
+      case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+        *value = arch < 80 ? 0 : 1024;
+        break;
       case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-      case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *value = 65536; break;
-      case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 32 << 20; break;
-      case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY: *value = 65536; break;
+      case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+        *value = 65536;
+        break;
+      case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+        *value = 32 << 20;
+        break;
+      case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+        *value = 65536;
+        break;
       case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-      case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 1'000'000; break;
-      case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 4096; break;
-      case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: *value = arch >= 90; break;
-      case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: *value = 1; break;
-      default: *value = 0; break;  // a feature that the emulator lacks
+      case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+        *value = 1'000'000;
+        break;
+      case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+        *value = 4096;
+        break;
+      case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+        *value = arch >= 90;
+        break;
+      case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+        *value = 1;
+        break;
+      default:
+        *value = 0;
+        break;  // a feature that the emulator lacks
     }
     return CUDA_SUCCESS;
   });

@@ -137,18 +137,33 @@ KWEMU_EXPORT CUresult cuPointerGetAttribute(void* value, CUpointer_attribute att
     bool host = host_allocations.count((void*)address) > 0;
     if (!r && !host) return CUDA_ERROR_INVALID_VALUE;
     switch ((int)attribute) {
-      case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext*)value = primary_context(); return CUDA_SUCCESS;
-      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned*)value = r ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST; return CUDA_SUCCESS;
-      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr*)value = address; return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext*)value = primary_context();
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned*)value = r ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *(CUdeviceptr*)value = address;
+        return CUDA_SUCCESS;
       case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (!host) return CUDA_ERROR_INVALID_VALUE;
         *(void**)value = (void*)address;
         return CUDA_SUCCESS;
-      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int*)value = 0; return CUDA_SUCCESS;
-      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr*)value = r ? r->lo : address; return CUDA_SUCCESS;
-      case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t*)value = r ? r->hi - r->lo : 0; return CUDA_SUCCESS;
-      case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned*)value = 0; return CUDA_SUCCESS;
-      default: return CUDA_ERROR_NOT_SUPPORTED;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *(int*)value = 0;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *(CUdeviceptr*)value = r ? r->lo : address;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *(size_t*)value = r ? r->hi - r->lo : 0;
+        return CUDA_SUCCESS;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *(unsigned*)value = 0;
+        return CUDA_SUCCESS;
+      default:
+        return CUDA_ERROR_NOT_SUPPORTED;
     }
   });
 }

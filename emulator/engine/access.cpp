@@ -169,13 +169,13 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
 
 // ---- the compiler's callbacks; the assembly was edited to call them by these names ------------------------------------------------
 using namespace kwemu;
-#define KWEMU_ACCESS(n)                                                                                           \
-  KWEMU_EXPORT void kwemu_tsan_read##n(void* p) { access((u64)p, n, kRead, KWEMU_PC); }                           \
-  KWEMU_EXPORT void kwemu_tsan_write##n(void* p) { access((u64)p, n, kWrite, KWEMU_PC); }                         \
-  KWEMU_EXPORT void kwemu_tsan_unaligned_read##n(void* p) { access((u64)p, n, kRead, KWEMU_PC); }                 \
-  KWEMU_EXPORT void kwemu_tsan_unaligned_write##n(void* p) { access((u64)p, n, kWrite, KWEMU_PC); }               \
-  KWEMU_EXPORT void kwemu_tsan_volatile_read##n(void* p) { access((u64)p, n, kVolatileRead, KWEMU_PC); }          \
-  KWEMU_EXPORT void kwemu_tsan_volatile_write##n(void* p) { access((u64)p, n, kVolatileWrite, KWEMU_PC); }        \
+#define KWEMU_ACCESS(n)                                                                                            \
+  KWEMU_EXPORT void kwemu_tsan_read##n(void* p) { access((u64)p, n, kRead, KWEMU_PC); }                            \
+  KWEMU_EXPORT void kwemu_tsan_write##n(void* p) { access((u64)p, n, kWrite, KWEMU_PC); }                          \
+  KWEMU_EXPORT void kwemu_tsan_unaligned_read##n(void* p) { access((u64)p, n, kRead, KWEMU_PC); }                  \
+  KWEMU_EXPORT void kwemu_tsan_unaligned_write##n(void* p) { access((u64)p, n, kWrite, KWEMU_PC); }                \
+  KWEMU_EXPORT void kwemu_tsan_volatile_read##n(void* p) { access((u64)p, n, kVolatileRead, KWEMU_PC); }           \
+  KWEMU_EXPORT void kwemu_tsan_volatile_write##n(void* p) { access((u64)p, n, kVolatileWrite, KWEMU_PC); }         \
   KWEMU_EXPORT void kwemu_tsan_unaligned_volatile_read##n(void* p) { access((u64)p, n, kVolatileRead, KWEMU_PC); } \
   KWEMU_EXPORT void kwemu_tsan_unaligned_volatile_write##n(void* p) { access((u64)p, n, kVolatileWrite, KWEMU_PC); }
 KWEMU_ACCESS(1)

@@ -25,9 +25,9 @@ inline bool ordered(u64 e, const Thread* t) {
   return false;
 }
 inline u64 now(const Thread* t) { return epoch(engine.gang, t->gid, t->clock); }
-u32 tick(Thread*);                           // the clock before it moves on
+u32 tick(Thread*);                            // the clock before it moves on
 void join(Clocks& into, const Clocks& from);  // element-wise maximum
-void publish(Thread*, Clocks& into);         // all that the thread knows, and its own moment
-void merge_block(Block*);                    // a barrier
+void publish(Thread*, Clocks& into);          // all that the thread knows, and its own moment
+void merge_block(Block*);                     // a barrier
 void touch_atomic(u64 address, bool release, bool acquire);
 }  // namespace kwemu

@@ -7,12 +7,18 @@ namespace kwemu {
 namespace {
 i64 combine(u32 reduction, i64 a, i64 b) {
   switch (reduction) {
-    case KWEMU_RED_ADD: return a + b;
-    case KWEMU_RED_MIN: return std::min(a, b);
-    case KWEMU_RED_MAX: return std::max(a, b);
-    case KWEMU_RED_AND: return a & b;
-    case KWEMU_RED_OR: return a | b;
-    default: return a ^ b;
+    case KWEMU_RED_ADD:
+      return a + b;
+    case KWEMU_RED_MIN:
+      return std::min(a, b);
+    case KWEMU_RED_MAX:
+      return std::max(a, b);
+    case KWEMU_RED_AND:
+      return a & b;
+    case KWEMU_RED_OR:
+      return a | b;
+    default:
+      return a ^ b;
   }
 }
 

@@ -24,8 +24,8 @@ using u64 = uint64_t;
 using i64 = int64_t;
 
 constexpr u32 kMaxDynamicShared = 227 * 1024;
-constexpr u32 kAgents = 64;               // asynchronous engines of a gang (one per mbarrier) get clocks of their own
-constexpr u32 kMaxThreads = 16384 - 64;   // of a gang: 14 bits of an epoch, less the agents
+constexpr u32 kAgents = 64;              // asynchronous engines of a gang (one per mbarrier) get clocks of their own
+constexpr u32 kMaxThreads = 16384 - 64;  // of a gang: 14 bits of an epoch, less the agents
 constexpr size_t kStackBytes = 128 * 1024;
 constexpr u64 kDeviceBytes = 8ull << 40;  // reserved address space of the emulated device
 constexpr u32 kRedZone = 64 * 1024;       // unmapped for kernels, behind every allocation; also the size of a page of the page table
@@ -48,7 +48,7 @@ enum CellFlags : u32 {
   kManyAtomics = 16   // read2 is another unordered atomic writer
 };
 struct Cell {
-  u64 write, read1, read2;  // epochs
+  u64 write, read1, read2;       // epochs
   u32 flags : 5, write_pc : 27;  // places are offsets in the module that runs: those of earlier launches are never asked for
   u32 read_pc;                   // of read1
 };
@@ -76,10 +76,10 @@ struct Kernel {
 };
 struct Module {  // a loaded host library that g++ made from device code
   void* handle = nullptr;
-  int file = -1;                          // its bytes, for addr2line
-  u64 bias = 0, lo = 0, hi = 0;           // where it is mapped
+  int file = -1;                            // its bytes, for addr2line
+  u64 bias = 0, lo = 0, hi = 0;             // where it is mapped
   u64 shared_bytes = 0, static_shared = 0;  // thread-local segment, with gaps and without
-  u64 dynamic_offset = 0;                 // of the dynamic shared memory in the segment; == shared_bytes if the code has none
+  u64 dynamic_offset = 0;                   // of the dynamic shared memory in the segment; == shared_bytes if the code has none
   std::vector<Symbol> shared_symbols, variables;
   std::vector<u16> shared_map;  // 16-byte unit of the segment -> symbol
   std::map<u64, std::unique_ptr<Region>> variable_regions;
@@ -113,13 +113,13 @@ struct Thread {
   State state;
   Block* block;
   u32 x, y, z;
-  void* pc;            // where it waits
-  u32 warp_clocks[32];  // what it knows of its warp
-  Clocks clocks;        // and of the gang, beyond what its block knows; often empty
+  void* pc;                    // where it waits
+  u32 warp_clocks[32];         // what it knows of its warp
+  Clocks clocks;               // and of the gang, beyond what its block knows; often empty
   alignas(16) char value[16];  // operand and result of a collective
   int warp_op;
   u32 source_lane;
-  Snapshot fence;          // what its last fence makes visible with its next atomic
+  Snapshot fence;  // what its last fence makes visible with its next atomic
   Acquired pending, acquired;
   std::vector<Copy> open_copies, open_bulk;
   std::deque<std::vector<Copy>> copy_groups, bulk_groups;
@@ -130,7 +130,9 @@ struct Thread {
   char same_value[16];
   void* same_pc;
 };
-struct Collective { u32 mask = 0, arrived = 0; };
+struct Collective {
+  u32 mask = 0, arrived = 0;
+};
 struct Warp {
   u32 lanes = 0, exited = 0;
   Collective open[8];
@@ -159,8 +161,8 @@ enum Schedule { kInOrder, kShuffle, kReverse, kGreedy };
 struct Options {
   Schedule schedule = kInOrder;
   bool detect = true;
-  bool strict = false;  // warnings and races of equal values are errors
-  u32 max_reports = 10;  // of one launch: then it stops
+  bool strict = false;             // warnings and races of equal values are errors
+  u32 max_reports = 10;            // of one launch: then it stops
   u64 step_limit = 4'000'000'000;  // observed accesses of one launch, about a minute
   u64 stuck_ms = 5000;             // processor time of a thread that does not touch memory
   u64 only_block = ~0ull;          // run just this block (sparse tensors)

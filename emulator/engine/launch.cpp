@@ -91,8 +91,7 @@ bool prepare_gang(u64 first, u32 blocks, u32 threads) {
   while (engine.blocks.size() < blocks) engine.blocks.push_back(std::make_unique<Block>());
   if (blocks > 1 && !reserve_peers()) return false;
   // Shared memory holds NaN patterns at first, whatever the block before left there.
-  if (engine.dynamic_offset < engine.shared_bytes)
-    memset((char*)engine.shared + engine.dynamic_offset, 0xff, engine.launch.shared_bytes);
+  if (engine.dynamic_offset < engine.shared_bytes) memset((char*)engine.shared + engine.dynamic_offset, 0xff, engine.launch.shared_bytes);
   for (u32 r = 0; r < blocks; r++) {
     if (!prepare_block(*engine.blocks[r], r, first + r, threads)) return false;
     for (u32 i = 0; i < threads; i++) prepare_thread(engine.threads[r * threads + i], *engine.blocks[r], i, r * threads + i);

@@ -21,12 +21,18 @@ const char* const kWarnings[] = {"unwritten-output", "exit-before-barrier"};
 const struct {
   const char* kind;
   CUresult result;
-} kResults[] = {{"global-oob", CUDA_ERROR_ILLEGAL_ADDRESS},   {"shared-oob", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"null-pointer", CUDA_ERROR_ILLEGAL_ADDRESS}, {"host-memory", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"wild-pointer", CUDA_ERROR_ILLEGAL_ADDRESS}, {"use-after-free", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"local-oob", CUDA_ERROR_ILLEGAL_ADDRESS},    {"misaligned", CUDA_ERROR_MISALIGNED_ADDRESS},
-                {"assert", CUDA_ERROR_ASSERT},                {"step-limit", CUDA_ERROR_LAUNCH_TIMEOUT},
-                {"endless-loop", CUDA_ERROR_LAUNCH_TIMEOUT},  {"livelock", CUDA_ERROR_LAUNCH_TIMEOUT}};
+} kResults[] = {{"global-oob", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"shared-oob", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"null-pointer", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"host-memory", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"wild-pointer", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"use-after-free", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"local-oob", CUDA_ERROR_ILLEGAL_ADDRESS},
+                {"misaligned", CUDA_ERROR_MISALIGNED_ADDRESS},
+                {"assert", CUDA_ERROR_ASSERT},
+                {"step-limit", CUDA_ERROR_LAUNCH_TIMEOUT},
+                {"endless-loop", CUDA_ERROR_LAUNCH_TIMEOUT},
+                {"livelock", CUDA_ERROR_LAUNCH_TIMEOUT}};
 
 Module* module_of(void* pc) {
   for (Module* m : engine.modules)
@@ -67,7 +73,8 @@ std::string name_of(const Thread* t) {
 std::string name_of_epoch(u64 e) {
   u32 thread = thread_of(e);
   if (thread >= engine.thread_count) return "an asynchronous copy";
-  if (gang_of(e) != engine.gang) return "thread " + std::to_string(thread % (engine.thread_count / engine.block_count)) + " of another block";
+  if (gang_of(e) != engine.gang)
+    return "thread " + std::to_string(thread % (engine.thread_count / engine.block_count)) + " of another block";
   return name_of(&engine.threads[thread]);
 }
 std::string name_of_address(const Region* r, u64 a) {
@@ -103,7 +110,8 @@ void report(const char* kind, void* pc, const char* format, ...) {
   for (auto w : kWarnings) warning |= !engine.options.strict && !strcmp(w, kind);
   std::string text = std::string("kwemu ") + (warning ? "warning: " : "error: ") + kind;
   if (engine.kernel) text += "\n  kernel  " + engine.kernel->expression;
-  if (current) text += "\n  thread  " + name_of(current) + " warp " + std::to_string(current->tid >> 5) + " lane " + std::to_string(current->lane);
+  if (current)
+    text += "\n  thread  " + name_of(current) + " warp " + std::to_string(current->tid >> 5) + " lane " + std::to_string(current->lane);
   if (pc && current) text += "\n  at      " + place(pc);
   text += std::string("\n  what    ") + message + "\n";
   fputs(text.c_str(), stderr);

@@ -7,10 +7,10 @@ namespace kwemu {
 // The same kind at the same place is told once per launch.
 __attribute__((format(printf, 3, 4))) void report(const char* kind, void* pc, const char* format, ...);
 
-std::string place(void* pc);              // "reduce.cuh:20 < softmax.cuh:16", innermost first
+std::string place(void* pc);  // "reduce.cuh:20 < softmax.cuh:16", innermost first
 bool same_line(void* a, void* b);
-void forget_places();                     // a module was unloaded
-std::string name_of(const Thread*);       // "block (0,0,0) thread (3,0,0)"
+void forget_places();                // a module was unloaded
+std::string name_of(const Thread*);  // "block (0,0,0) thread (3,0,0)"
 std::string name_of_epoch(u64 epoch);
 std::string name_of_address(const Region*, u64 address);
 

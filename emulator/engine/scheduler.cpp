@@ -72,7 +72,8 @@ bool release_active_mask(Block& b) {
 }
 
 void report_deadlock() {
-  static const char* const names[] = {"ready", "the block barrier", "the cluster barrier", "a warp collective", "__activemask", "an mbarrier"};
+  static const char* const names[] = {"ready",        "the block barrier", "the cluster barrier", "a warp collective",
+                                      "__activemask", "an mbarrier"};
   std::map<std::string, u32> waiting;
   bool seen[kDone + 1] = {};
   Thread* first = nullptr;
@@ -83,8 +84,8 @@ void report_deadlock() {
   }
   std::string list;
   for (auto& [what, count] : waiting) list += (list.empty() ? "" : ", ") + std::to_string(count) + " threads " + what;
-  const char* kind = seen[kAtWarpOp]          ? "shuffle-inactive"
-                     : seen[kAtMbarrier]      ? "mbarrier-deadlock"
+  const char* kind = seen[kAtWarpOp]           ? "shuffle-inactive"
+                     : seen[kAtMbarrier]       ? "mbarrier-deadlock"
                      : seen[kAtClusterBarrier] ? "cluster-divergence"
                                                : "barrier-divergence";
   current = first;
@@ -114,10 +115,17 @@ void run_gang() {
         kwemu_regs.rank = b.rank;
         kwemu_regs.cluster = engine.block_count;
         switch (engine.options.schedule) {
-          case kInOrder: break;
-          case kShuffle: std::shuffle(run.begin(), run.end(), engine.random); break;
-          case kReverse: std::reverse(run.begin(), run.end()); break;
-          case kGreedy: keep_one_warp(b, run, warp); break;
+          case kInOrder:
+            break;
+          case kShuffle:
+            std::shuffle(run.begin(), run.end(), engine.random);
+            break;
+          case kReverse:
+            std::reverse(run.begin(), run.end());
+            break;
+          case kGreedy:
+            keep_one_warp(b, run, warp);
+            break;
         }
         for (auto* t : run) {
           resume(t);

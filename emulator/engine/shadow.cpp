@@ -111,7 +111,9 @@ void check_write(Region* r, u64 address, u64 bytes, void* pc, bool atomic, u32 f
     bool by_write = conflict != 0;
     if (!conflict && !both_atomic) conflict = unordered(c->read1) ? c->read1 : unordered(c->read2) ? c->read2 : 0;
     if (conflict) [[unlikely]] {
-      std::string there = by_write ? place(full_pc(c->write_pc)) : conflict == c->read1 ? place(full_pc(c->read_pc)) : "an unrecorded place";
+      std::string there = by_write               ? place(full_pc(c->write_pc))
+                          : conflict == c->read1 ? place(full_pc(c->read_pc))
+                                                 : "an unrecorded place";
       report(race_kind(r, conflict), pc, "%s of %s, %s by %s at %s with no ordering between", atomic ? "atomic" : "write",
              name_of_address(r, address).c_str(), by_write ? "written" : "read", name_of_epoch(conflict).c_str(), there.c_str());
       return;

@@ -13,8 +13,8 @@ struct TypeName {
 };
 using ll = long long;
 }  // namespace
-#define KWEMU_UB(callback, kind, format, ...) \
-  KWEMU_EXPORT void kwemu_ubsan_##callback {  \
+#define KWEMU_UB(callback, kind, format, ...)                 \
+  KWEMU_EXPORT void kwemu_ubsan_##callback {                  \
     if (current) report(kind, KWEMU_PC, format, __VA_ARGS__); \
   }
 
@@ -26,8 +26,8 @@ KWEMU_EXPORT void kwemu_ubsan_type_mismatch_v1(void* data, u64 address) {
   }* d = (Data*)data;
   u64 alignment = 1ull << d->log_alignment;
   if (!current || !address || address % alignment == 0) return;  // a null pointer is seen by the access itself
-  report("misaligned", KWEMU_PC, "the address %p is not a multiple of %llu, as type %s needs", (void*)address, (unsigned long long)alignment,
-         d->type->name);
+  report("misaligned", KWEMU_PC, "the address %p is not a multiple of %llu, as type %s needs", (void*)address,
+         (unsigned long long)alignment, d->type->name);
   stop_launch();
 }
 KWEMU_UB(out_of_bounds(void*, u64 i), "index-oob", "array index %lld", (ll)i)

@@ -106,10 +106,16 @@ std::vector<View> split_operands(View s) {
 // Does the operand name memory that another thread could see? Local variables are no such memory.
 bool in_memory(View operand, const std::vector<std::string>& shared_names) {
   if (operand.empty() || operand[0] == '&' || operand[0] == '"') return false;
-  if (operand[0] == '*' || begins(operand, "MEM")) return operand.find("&") == View::npos || operand.find("&") > operand.find(']');
-  if (operand.find("->") != View::npos) return true;
-  View base = operand.substr(0, operand.find_first_of(".["));
-  return std::find(shared_names.begin(), shared_names.end(), base) != shared_names.end();
+  auto is_shared = [&](View name) {
+    View base = name.substr(0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"));
+    return std::find(shared_names.begin(), shared_names.end(), base) != shared_names.end();
+  };
+  if (operand[0] == '*') return true;
+  if (begins(operand, "MEM")) {  // "MEM[(struct S *)p_1]", or of a variable: "MEM[(struct S *)&variable]"
+    size_t variable = operand.find(")&");
+    return variable == View::npos || is_shared(operand.substr(variable + 2));
+  }
+  return operand.find("->") != View::npos || is_shared(operand);
 }
 }  // namespace
 

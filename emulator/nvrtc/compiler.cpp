@@ -25,14 +25,38 @@ namespace {
 namespace fs = std::filesystem;
 
 // -O1 with everything off that drops, merges or moves an access; all is inlined, because GCC does not observe structs that calls pass.
-const char* const kStrictFlags[] = {
-    "-O1", "-g1", "-w", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-exceptions", "-fno-diagnostics-show-caret",
-    "-fno-tree-sra", "-fno-tree-fre", "-fno-tree-dse", "-fno-tree-loop-im", "-fno-tree-dce", "-fno-tree-forwprop", "-fno-tree-copy-prop",
-    "-fno-tree-dominator-opts", "-finline-functions", "-finline-small-functions", "--param=max-inline-insns-auto=3000",
-    "--param=max-inline-insns-single=3000", "--param=inline-unit-growth=2000", "--param=large-function-growth=2000",
-    "-fsanitize=thread,alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero", "--param=tsan-instrument-func-entry-exit=0",
-    "--param=tsan-distinguish-volatile=1", "-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset", "-fno-strict-aliasing",
-    "-fno-omit-frame-pointer", "-ffp-contract=off", "-fno-threadsafe-statics"};
+const char* const kStrictFlags[] = {"-O1",
+                                    "-g1",
+                                    "-w",
+                                    "-fPIC",
+                                    "-fvisibility=hidden",
+                                    "-fno-gnu-unique",
+                                    "-fno-exceptions",
+                                    "-fno-diagnostics-show-caret",
+                                    "-fno-tree-sra",
+                                    "-fno-tree-fre",
+                                    "-fno-tree-dse",
+                                    "-fno-tree-loop-im",
+                                    "-fno-tree-dce",
+                                    "-fno-tree-forwprop",
+                                    "-fno-tree-copy-prop",
+                                    "-fno-tree-dominator-opts",
+                                    "-finline-functions",
+                                    "-finline-small-functions",
+                                    "--param=max-inline-insns-auto=3000",
+                                    "--param=max-inline-insns-single=3000",
+                                    "--param=inline-unit-growth=2000",
+                                    "--param=large-function-growth=2000",
+                                    "-fsanitize=thread,alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero",
+                                    "--param=tsan-instrument-func-entry-exit=0",
+                                    "--param=tsan-distinguish-volatile=1",
+                                    "-fno-builtin-memcpy",
+                                    "-fno-builtin-memmove",
+                                    "-fno-builtin-memset",
+                                    "-fno-strict-aliasing",
+                                    "-fno-omit-frame-pointer",
+                                    "-ffp-contract=off",
+                                    "-fno-threadsafe-statics"};
 
 class TemporaryFolder {
  public:
@@ -99,7 +123,8 @@ std::string compiler_trouble(const std::string& folder) {
   std::string text;
   int status = run({compiler_name(), "-dumpfullversion", "-dumpversion"}, folder, text);
   if (status == 127 || status < 0)
-    return "error: the emulator compiles kernels with g++ (12 or later), but '" + compiler_name() + "' was not found; install it or set KWEMU_CXX\n";
+    return "error: the emulator compiles kernels with g++ (12 or later), but '" + compiler_name() +
+           "' was not found; install it or set KWEMU_CXX\n";
   int major = atoi(text.c_str());
   if (status || major < 12)
     return "error: the emulator needs g++ 12 or later, but '" + compiler_name() + "' is version " + text.substr(0, text.find('\n')) + "\n";
@@ -178,12 +203,17 @@ std::string module_table(const std::vector<std::pair<std::string, std::string>>&
     size_t skip = expression.find_first_not_of("& \t");
     text += "#line 1 \"name expression '" + escaped(expression) + "'\"\n";
     text += "using " + caller + " = kwemu_caller<&" + expression.substr(skip == std::string::npos ? 0 : skip) + ">;\n";
-    rows += "  {\"" + escaped(name) + "\", \"" + escaped(expression) + "\", &" + caller + "::run, " + caller + "::layout.parameters, " + caller + "::count},\n";
+    rows += "  {\"" + escaped(name) + "\", \"" + escaped(expression) + "\", &" + caller + "::run, " + caller + "::layout.parameters, " +
+            caller + "::count},\n";
   }
-  text += "#line 1 \"kwemu_table\"\n__thread char kwemu_anchor;\nstatic __attribute__((no_sanitize_thread)) void* kwemu_touch() { return &kwemu_anchor; }\n";
+  text +=
+      "#line 1 \"kwemu_table\"\n__thread char kwemu_anchor;\nstatic __attribute__((no_sanitize_thread)) void* kwemu_touch() { return "
+      "&kwemu_anchor; }\n";
   text += "static const kwemu_kernel kwemu_kernels[] = {\n" + rows + "  {}};\n";
-  text += "extern \"C\" __attribute__((visibility(\"default\"))) const kwemu_module_table kwemu_module;\nconst kwemu_module_table kwemu_module = {" +
-          std::to_string(KWEMU_ABI) + ", " + std::to_string(arch) + ", " + std::to_string(kernels.size()) + ", kwemu_kernels, &kwemu_touch};\n";
+  text +=
+      "extern \"C\" __attribute__((visibility(\"default\"))) const kwemu_module_table kwemu_module;\nconst kwemu_module_table kwemu_module "
+      "= {" +
+      std::to_string(KWEMU_ABI) + ", " + std::to_string(arch) + ", " + std::to_string(kernels.size()) + ", kwemu_kernels, &kwemu_touch};\n";
   return text;
 }
 }  // namespace
@@ -229,8 +259,10 @@ Built compile(const Job& job) {
   for (const char* rest : {"-fdump-tree-optimized=../tree", "-S", "kwemu_unit.cpp", "-o", "../unit.s"}) command.push_back(rest);
   int status = run(command, at + "/src", built.log);
   if (status) {
-    if (status < 0 || status == 127) built.log += compiler_trouble(at);
-    else if (std::string trouble = compiler_trouble(at); !trouble.empty()) built.log = trouble + built.log;
+    if (status < 0 || status == 127)
+      built.log += compiler_trouble(at);
+    else if (std::string trouble = compiler_trouble(at); !trouble.empty())
+      built.log = trouble + built.log;
     return built;
   }
   Assembly assembly = edit_assembly(read_file(at + "/unit.s"), sources.dynamic_shared);
@@ -242,7 +274,8 @@ Built compile(const Job& job) {
     return built;
   }
   write_file(at + "/unit.s", assembly.text);
-  status = run({compiler_name(), "-shared", "unit.s", library_path(), "-Wl,-z,now", "-Wl,-z,defs", "-lm", "-o", "module.so"}, at, built.log);
+  status =
+      run({compiler_name(), "-shared", "unit.s", library_path(), "-Wl,-z,now", "-Wl,-z,defs", "-lm", "-o", "module.so"}, at, built.log);
   if (status) return built;
   std::string library = read_file(at + "/module.so");
   ImageHeader header = {};

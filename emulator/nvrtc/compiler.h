@@ -6,8 +6,8 @@
 
 namespace kwemu {
 struct Job {
-  std::string source, name;                     // text and file name of the program
-  std::map<std::string, std::string> headers;   // include name -> text
+  std::string source, name;                    // text and file name of the program
+  std::map<std::string, std::string> headers;  // include name -> text
   std::vector<std::string> include_dirs, defines;
   std::string standard = "17";
   unsigned arch = 90;
@@ -16,7 +16,7 @@ struct Job {
 struct Built {
   bool ok = false;
   std::string log;
-  std::string image;                       // ImageHeader and library
+  std::string image;                           // ImageHeader and library
   std::map<std::string, std::string> lowered;  // expression -> name in the module
 };
 Built compile(const Job&);

@@ -122,7 +122,8 @@ class Rewriter {
       if (is_define(t.text)) return step_define(i);
       note_include(t.text);
     } else if (t.kind == kPunctuation) {
-      if (t.text == "<<<") out_.error = file_ + ":" + std::to_string(line_) + ": error: a launch from device code cannot run in the emulator\n";
+      if (t.text == "<<<")
+        out_.error = file_ + ":" + std::to_string(line_) + ": error: a launch from device code cannot run in the emulator\n";
       if (t.text == "{") braces_.push_back(namespace_opens_), namespace_opens_ = false;
       if (t.text == "}" && !braces_.empty()) braces_.pop_back();
       if (t.text == ";" || t.text == "}") namespace_opens_ = false;
@@ -185,7 +186,8 @@ class Rewriter {
     }
     size_t shared = n;
     std::string before;  // specifiers in front of __shared__
-    for (; shared < tokens_.size() && !is(shared, "__shared__") && !is(shared, ";") && !is(shared, "{"); shared++) before += tokens_[shared].text;
+    for (; shared < tokens_.size() && !is(shared, "__shared__") && !is(shared, ";") && !is(shared, "{"); shared++)
+      before += tokens_[shared].text;
     if (!is(shared, "__shared__")) {
       emit(i);
       return i + 1;
@@ -261,9 +263,9 @@ class Rewriter {
   Rewritten out_;
   int line_;
   bool in_macro_;
-  std::string previous_;            // text of the last token that is not space
-  std::vector<bool> braces_;        // open ones: of a namespace or linkage block?
-  bool namespace_opens_ = false;    // the next brace is one of these
+  std::string previous_;          // text of the last token that is not space
+  std::vector<bool> braces_;      // open ones: of a namespace or linkage block?
+  bool namespace_opens_ = false;  // the next brace is one of these
 };
 }  // namespace
 

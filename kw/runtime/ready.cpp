@@ -41,16 +41,21 @@ bool Ready::is_current() const {
 
 ReadyTable::ReadyTable() : slots_(new Slots(256)) {}
 
-// Where the key is, or the empty place where it belongs. At most half the places are taken, so there is one.
-std::atomic<const Ready*>& ReadyTable::place(const Slots& slots, const ProblemKey& key) {
+// At most half the places are taken, so every search ends. Each place is read once: it may be filled while we look.
+const Ready* ReadyTable::find(const ProblemKey& key) const {
+  const Slots& slots = *slots_.load(std::memory_order_acquire);
   for (size_t i = key.hash() & slots.mask;; i = (i + 1) & slots.mask) {
     const Ready* entry = slots.at[i].load(std::memory_order_acquire);
-    if (!entry || entry->key == key) return slots.at[i];
+    if (!entry || entry->key == key) return entry;
   }
 }
 
-const Ready* ReadyTable::find(const ProblemKey& key) const {
-  return place(*slots_.load(std::memory_order_acquire), key).load(std::memory_order_acquire);
+// Where the key is, or the empty place where it belongs.
+std::atomic<const Ready*>& ReadyTable::place(const Slots& slots, const ProblemKey& key) {
+  for (size_t i = key.hash() & slots.mask;; i = (i + 1) & slots.mask) {
+    const Ready* entry = slots.at[i].load(std::memory_order_relaxed);
+    if (!entry || entry->key == key) return slots.at[i];
+  }
 }
 
 const Ready* ReadyTable::insert(std::unique_ptr<const Ready> entry) {

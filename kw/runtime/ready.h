@@ -35,6 +35,7 @@ class ReadyTable {
     size_t mask;
     std::unique_ptr<std::atomic<const Ready*>[]> at;
   };
+  // Writers only, under the lock.
   static std::atomic<const Ready*>& place(const Slots& slots, const ProblemKey& key);
   void grow();
 

@@ -1,6 +1,6 @@
 // One planted bug per detector must be reported, by its kind; its correct twin must not. All kernels are one source: one compilation.
+#include <algorithm>
 #include <fstream>
-#include <set>
 #include <sstream>
 
 #include "testing/expect.h"
@@ -18,6 +18,7 @@ const CUresult address = CUDA_ERROR_ILLEGAL_ADDRESS;
 const Case cases[] = {
     {"no_barrier", "shared-race"},
     {"with_barrier", ""},
+    {"read_then_overwritten", "shared-race"},
     {"reused_early", "shared-race"},
     {"reused_after_barrier", ""},
     {"warp_synchronous", "shared-race", 1, 32},
@@ -140,11 +141,25 @@ int main() {
     }
   }
   KW_EXPECT_EQ(emu::set("schedule", "inorder"), 0);
-  emu::clear_reports();  // a report says where: both places of a race, by the line of the source
-  run({"no_barrier", ""}, library.kernel("no_barrier"));
-  KW_EXPECT(emu::report(0).find("folder/test.cu:") != std::string::npos);
-  KW_EXPECT(emu::report(0).find("__shared__ values") != std::string::npos);
-  KW_EXPECT(emu::report(0).find("read by block (0,0,0) thread (0,0,0) at folder/test.cu:") != std::string::npos);
+  // A report says where: the buffer, and both places of a race by the lines of the source.
+  auto all_reports = [&](const char* kernel) {
+    emu::clear_reports();
+    run({kernel, ""}, library.kernel(kernel));
+    std::string all;
+    for (int i = 0; i < emu::report_count(); i++) all += emu::report(i);
+    return all;
+  };
+  std::string race = all_reports("read_then_overwritten");
+  std::string text = kernels_text();
+  size_t at = text.find("read_then_overwritten");
+  auto line_of = [&](const char* code) {
+    return "folder/test.cu:" + std::to_string(std::count(text.begin(), text.begin() + (long)text.find(code, at), '\n') + 1);
+  };
+  KW_EXPECT(race.find("__shared__ values at byte ") != std::string::npos);
+  KW_EXPECT(race.find("  at      " + line_of("y[tid()]") + "\n") != std::string::npos);
+  KW_EXPECT(race.find("written by block (0,0,0) thread (31,0,0) at " + line_of("= 2;")) != std::string::npos);
+  KW_EXPECT(race.find("read by block (0,0,0) thread (31,0,0) at " + line_of("y[tid()]")) != std::string::npos);
+  KW_EXPECT(all_reports("one_past_the_end").find("(256 bytes) at byte 256 of 256") != std::string::npos);
   emu::clear_reports();  // equal values are forgiven, unless asked
   emu::set("strict", "1");
   KW_EXPECT_EQ(run({"same_value", ""}, library.kernel("same_value")), CUDA_ERROR_LAUNCH_FAILED);

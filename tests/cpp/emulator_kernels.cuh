@@ -24,6 +24,13 @@ extern "C" __global__ void with_barrier(ARGS) {
   __syncthreads();
   y[tid()] = values[63 - tid()];
 }
+extern "C" __global__ void read_then_overwritten(ARGS) {
+  __shared__ float values[64];
+  values[tid()] = 0;
+  __syncthreads();
+  y[tid()] = values[63 - tid()];
+  values[tid()] = 2;
+}
 __device__ inline float reuse(const float* x, bool wait) {
   __shared__ float values[64];
   float sum = 0;

@@ -1,5 +1,6 @@
 // The checker checked: right ops pass every layer, and each planted fault is found by the layer that is there for it.
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -270,7 +271,8 @@ void grades() {
   auto judge = [](DType type, double got, double want) {
     test::Tensor t(type, {1});
     t.set(0, got);
-    return test::grade("y", t, {want}, {std::isfinite(want) ? std::fabs(want) : 0}, 1, type == KW_F64 ? KW_F64 : KW_F32, false).ok;
+    const test::Truth truth{{{want}}, {{std::isfinite(want) ? std::fabs(want) : 0}}, {{0}}};
+    return test::grade("y", t, truth, 0, type == KW_F64 ? KW_F64 : KW_F32, false).ok;
   };
   KW_EXPECT(judge(KW_F32, 1, 1));
   KW_EXPECT(judge(KW_BF16, 1, 1.0039));        // half a spacing is 0.00390625
@@ -283,23 +285,44 @@ void grades() {
   KW_EXPECT(!judge(KW_F32, 0, 1e-30) && judge(KW_F32, 0, 1e-46));
   KW_EXPECT(judge(KW_F64, 1, 1) && !judge(KW_F64, 1 + 1e-14, 1));
 
-  // A rounding that goes one way, within the bound of every element, is seen in the mean.
+  // Errors that each element may have, but not all of them, and not all to the same side.
   test::Random random(3);
-  test::Tensor up(KW_F32, {4000});
-  std::vector<double> want(4000), moves(4000);
-  for (int64_t i = 0; i < 4000; i++) {
-    const double v = 1 + random.uniform();
-    want[static_cast<size_t>(i)] = v, moves[static_cast<size_t>(i)] = 0;
-    const auto f = static_cast<float>(v);
-    up.set(i, v - 0.45 * 0x1p-23 > f ? f : f);
+  auto judged = [&](DType type, int64_t n, double moves, auto&& steps) {  // errors in spacings, before rounding
+    test::Truth truth;
+    truth.terms = 16;
+    truth.want = truth.wavers = {std::vector<double>(static_cast<size_t>(n))};
+    truth.moves = {std::vector<double>(static_cast<size_t>(n), moves)};
+    test::Tensor got(type, {n});
+    for (int64_t i = 0; i < n; i++) {
+      const double v = truth.want[0][static_cast<size_t>(i)] = 1 + random.uniform();
+      got.set(i, v + steps(i) * test::spacing(type, v));
+    }
+    const test::Grade g = test::grade("y", got, truth, 0, KW_F32, true);
+    return g.ok ? "" : g.sentence;
+  };
+  KW_EXPECT_EQ(judged(KW_F32, 4000, 1, [](int64_t) { return 0; }), "");
+  KW_EXPECT_EQ(judged(KW_F32, 4000, 1, [](int64_t i) { return i % 2 ? 2 : -2; }), "");
+  KW_EXPECT(judged(KW_F32, 4000, 1, [](int64_t i) { return i % 2 ? 4 : -4; }).find("root mean square") != std::string::npos);
+  KW_EXPECT(judged(KW_F32, 4000, 1, [](int64_t i) { return i == 77 ? 12.0 : 0; }).find("[77]") != std::string::npos);
+  KW_EXPECT_EQ(judged(KW_BF16, 1000000, 20, [](int64_t i) { return i % 2 ? 0.002 : -0.002; }), "");
+  KW_EXPECT(judged(KW_BF16, 1000000, 20, [](int64_t) { return 0.002; }).find("off to one side") != std::string::npos);
+}
+
+// The reference's own cancellation is seen, and the caller's rounding mode is left alone.
+void truths() {
+  const Op& op = get_op("test_norm");
+  for (double mean : {0.0, 1000.0}) {
+    test::Case c;
+    c.arguments = test::parse_arguments(op, {"x=f32[1,64]"});
+    std::vector<test::Tensor> inputs = test::make_inputs(op, c);
+    for (int64_t i = 0; i < 64; i++) inputs[0].set(i, inputs[0].at(i) + mean);
+    test::Reference reference(op, c.arguments, inputs);
+    double most = 0;
+    for (double w : reference.truth().wavers[0]) most = std::max(most, w);
+    KW_EXPECT(mean == 0 ? most > 0.1 && most < 100 : most > 100 && most < 1e5);
+    KW_EXPECT_EQ(reference.truth().terms, 64.0);
   }
-  KW_EXPECT(test::grade("y", up, want, moves, 1, KW_F32, true).ok);
-  for (size_t i = 0; i < 4000; i++) want[i] = up.at(static_cast<int64_t>(i)) + 0.2 * 0x1p-23;
-  test::Grade g = test::grade("y", up, want, moves, 1, KW_F32, true);
-  KW_EXPECT(!g.ok && g.sentence.find("off to one side") != std::string::npos);
-  for (size_t i = 0; i < 4000; i++) want[i] = up.at(static_cast<int64_t>(i)) + (i % 2 ? 0.49 : -0.49) * 0x1p-23;
-  g = test::grade("y", up, want, moves, 1, KW_F32, true);
-  KW_EXPECT(!g.ok && g.sentence.find("root mean square") != std::string::npos);
+  KW_EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
 void guards() {
@@ -320,6 +343,7 @@ int main() {
   numbers();
   grades();
   guards();
+  truths();
   planted_faults();
   return test::finish();
 }
