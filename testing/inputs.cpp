@@ -264,7 +264,8 @@ std::vector<Case> shape_cases(const Op& op, const Scope& scope) {
     add_cases(op, scope, out, types[turn++ % types.size()], {{3}, length}, 0);  // the dtypes take turns; the next layer combines them
   std::vector<Shape> shapes = {{{}, 33},     {{0}, 33},       {{1}, 33},       {{2, 3}, 65},  {{0, 5}, 7},     {{2, 1, 3}, 17}, {{1, 1, 1}, 8}, {{2, 2, 2, 2, 2}, 5},
                                {{7}, 64},    {{64}, 129},     {{129}, 256},    {{1025}, 31},  {{4097}, 3},     {{1023}, 8},     {{65536}, 1},    {{70001}, 2},
-                               {{2048}, 257}, {{37, 29}, 128}, {{1}, 0},        {{0}, 0},      {{5, 0, 2}, 16}, {{1024}, 512},   {{131}, 4096}};
+                               {{2048}, 257}, {{37, 29}, 128}, {{1}, 0},        {{0}, 0},      {{5, 0, 2}, 16}, {{1024}, 512},   {{131}, 4096},
+                               {{1}, 20011}, {{1}, 70000},     {{2}, 16385},    {{1}, 131072}};
   for (const Shape& shape : shapes) {
     if (scope.quick && shape.leading.size() == 1 && shape.leading[0] > 64 && shape.leading[0] % 2 == 0) continue;
     add_cases(op, scope, out, types[turn++ % types.size()], shape, 0);

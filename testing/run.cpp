@@ -32,8 +32,16 @@ std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& argu
     raw_out[r] = {&v, 1};
   }
   bind_results(raw_out.data(), bound);
-  device.run(bound);
-  for (const std::string& finding : device.findings()) throw Fault{finding};
+  auto findings = [&] {
+    for (const std::string& finding : device.findings()) throw Fault{finding};
+  };
+  try {
+    device.run(bound);
+  } catch (const Error&) {
+    findings();  // they say more
+    throw;
+  }
+  findings();
   for (size_t i = 0; i < in.size(); i++) {
     if (!in[i]) continue;
     if (auto fault = in[i]->guard_fault(); !fault.empty()) throw Fault{"input " + c.inputs[i].name + ": " + fault};
@@ -41,10 +49,11 @@ std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& argu
   }
   std::vector<Tensor> results(out.size());
   for (size_t r = 0; r < out.size(); r++) {
-    if (!out[r]) continue;
+    if (!out[r] || (c.results[r].kind == Result::Kind::scratch && device.watches_bounds())) continue;  // scratch may stay unwritten
     if (auto fault = out[r]->guard_fault(); !fault.empty()) throw Fault{"result " + c.results[r].name + ": " + fault};
     results[r] = out[r]->read();
   }
+  findings();  // of reading bytes that nothing wrote
   return results;
 }
 

@@ -52,7 +52,7 @@ class Placed {
 
  private:
   unsigned char* data() const { return static_cast<unsigned char*>(base_) + guard_; }
-  void place();
+  void place(size_t bytes);  // how many of them to upload
   Device& device_;
   Tensor shape_;     // as uploaded
   size_t guard_ = 0;

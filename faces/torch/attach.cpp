@@ -1,12 +1,12 @@
 // Makes the registry known to torch, and the face's few exported functions.
+#include <mutex>
+
 #include "faces/c/guarded.h"
 #include "faces/torch/call.h"
 #include "faces/torch/kernel.h"
 #include "faces/torch/schema.h"
 #include "faces/torch/torch_face.h"
 #include "kw/core/error.h"
-
-#include <mutex>
 
 namespace kw::torch_face {
 namespace {
@@ -34,7 +34,8 @@ void attach(const Libraries& l, const Op& op, bool with_saved) {
   std::string text = schema(op.contract, with_saved), name = text.substr(0, text.find('('));
   BoxedKernel kernel = trampoline(op.index);
   if (torch.aoti_torch_library_def(l.fragment, text.c_str())) throw Error(KW_ERROR_CONTRACT, "torch refuses the schema " + text);
-  if (torch.torch_library_impl(l.cpu, name.c_str(), kernel, abi_version) || torch.torch_library_impl(l.cuda, name.c_str(), kernel, abi_version))
+  if (torch.torch_library_impl(l.cpu, name.c_str(), kernel, abi_version) ||
+      torch.torch_library_impl(l.cuda, name.c_str(), kernel, abi_version))
     throw Error(KW_ERROR_UNSUPPORTED, "torch refuses the kernel of " + name);
 }
 

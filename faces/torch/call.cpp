@@ -17,8 +17,8 @@ struct Owned {  // handles of one call, given back on every way out
 
 }  // namespace
 
-Handle allocate(const Op& op, const char* name, int32_t dtype, int32_t rank, const int64_t* sizes, int32_t device_type, int32_t device_index,
-                int64_t* strides) {
+Handle allocate(const Op& op, const char* name, int32_t dtype, int32_t rank, const int64_t* sizes, int32_t device_type,
+                int32_t device_index, int64_t* strides) {
   int64_t step = 1;
   for (int32_t d = rank - 1; d >= 0; d--) {
     strides[d] = step;

@@ -19,8 +19,8 @@ struct Wanted {
 void call(const Op& op, const kw_argument* inputs, const kw_attribute* attributes, Wanted wanted, Handle* results);
 
 // A tensor of `spec`'s shape, contiguous, uninitialised.
-Handle allocate(const Op& op, const char* name, int32_t dtype, int32_t rank, const int64_t* sizes, int32_t device_type, int32_t device_index,
-                int64_t* strides);
+Handle allocate(const Op& op, const char* name, int32_t dtype, int32_t rank, const int64_t* sizes, int32_t device_type,
+                int32_t device_index, int64_t* strides);
 
 // The index of an enumeration's value; throws a sentence that lists the values.
 int64_t enumeration_index(const Op& op, const Attribute& attribute, const char* value);

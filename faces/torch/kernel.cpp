@@ -34,8 +34,7 @@ class Stack {
     }
     for (size_t i = 0; i < contract.attributes.size(); i++) {
       Attribute::Type type = contract.attributes[i].type;
-      if (type == Attribute::Type::string || type == Attribute::Type::enumeration)
-        strings_[i] = handle(slots[contract.inputs.size() + i]);
+      if (type == Attribute::Type::string || type == Attribute::Type::enumeration) strings_[i] = handle(slots[contract.inputs.size() + i]);
     }
     for (size_t i = 0; i < contract.inputs.size(); i++) {
       if (!lists_[i]) continue;
@@ -111,13 +110,14 @@ void read(const Op& op, const Input& input, Handle& h, kw_tensor& view) {
   if (!defined) refuse(op, input, "is None, but the op needs a tensor there");
   describe(h, view);
   if (view.dtype < 0) refuse(op, input, "has a dtype that no contract knows (complex or quantised)");
-  if (view.rank > KW_MAX_RANK)
-    refuse(op, input, format("has %d dimensions, but at most %d are supported", view.rank, KW_MAX_RANK).c_str());
+  if (view.rank > KW_MAX_RANK) refuse(op, input, format("has %d dimensions, but at most %d are supported", view.rank, KW_MAX_RANK).c_str());
   if (needs_copy(view, row_rank(input.type))) {
-    if (input.type.written) refuse(op, input, "is written in place, so its rows must be contiguous and evenly spaced; call .contiguous() first");
+    if (input.type.written)
+      refuse(op, input, "is written in place, so its rows must be contiguous and evenly spaced; call .contiguous() first");
     Slot stack[2] = {reinterpret_cast<Slot>(h), static_cast<Slot>(static_cast<uint32_t>(torch.contiguous))};
     h = nullptr;  // the dispatcher takes it, also when it fails
-    if (torch.torch_call_dispatcher("aten::contiguous", "", stack, abi_version)) refuse(op, input, "could not be copied to a contiguous tensor");
+    if (torch.torch_call_dispatcher("aten::contiguous", "", stack, abi_version))
+      refuse(op, input, "could not be copied to a contiguous tensor");
     h = reinterpret_cast<Handle>(stack[0]);
     describe(h, view);
     copies(op).fetch_add(1, std::memory_order_relaxed);
@@ -135,11 +135,21 @@ kw_attribute read_attribute(const Op& op, size_t i, Slot slot, const Stack& stac
   const Attribute& a = op.contract.attributes[i];
   kw_attribute value{};
   switch (a.type) {
-    case Attribute::Type::floating: std::memcpy(&value.f, &slot, sizeof value.f); break;
-    case Attribute::Type::integer: value.i = static_cast<int64_t>(slot); break;
-    case Attribute::Type::boolean: value.i = static_cast<uint8_t>(slot) != 0; break;  // the other seven bytes are not set
-    case Attribute::Type::string: value.s = stack.text(i); break;
-    case Attribute::Type::enumeration: value.i = enumeration_index(op, a, stack.text(i)); break;
+    case Attribute::Type::floating:
+      std::memcpy(&value.f, &slot, sizeof value.f);
+      break;
+    case Attribute::Type::integer:
+      value.i = static_cast<int64_t>(slot);
+      break;
+    case Attribute::Type::boolean:
+      value.i = static_cast<uint8_t>(slot) != 0;
+      break;  // the other seven bytes are not set
+    case Attribute::Type::string:
+      value.s = stack.text(i);
+      break;
+    case Attribute::Type::enumeration:
+      value.i = enumeration_index(op, a, stack.text(i));
+      break;
   }
   return value;
 }
@@ -162,8 +172,7 @@ void run(const Op& op, Slot* slots, size_t result_count) {
       inputs[i] = {&views[i], 1};
     }
   }
-  for (size_t i = 0; i < contract.attributes.size(); i++)
-    attributes[i] = read_attribute(op, i, slots[contract.inputs.size() + i], stack);
+  for (size_t i = 0; i < contract.attributes.size(); i++) attributes[i] = read_attribute(op, i, slots[contract.inputs.size() + i], stack);
 
   size_t outputs = 0;
   for (const Result& r : contract.results) outputs += r.kind == Result::Kind::output;

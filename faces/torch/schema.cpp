@@ -35,10 +35,14 @@ struct Argument {
 
 Argument argument(const Attribute& a) {
   switch (a.type) {
-    case Attribute::Type::floating: return {"float " + a.name, a.has_default ? number(a.number) : ""};
-    case Attribute::Type::integer: return {"int " + a.name, a.has_default ? format("%lld", static_cast<long long>(a.number)) : ""};
-    case Attribute::Type::boolean: return {"bool " + a.name, a.has_default ? (a.number != 0 ? "True" : "False") : ""};
-    case Attribute::Type::string: return {"str " + a.name, a.has_default ? quoted(a.text) : ""};
+    case Attribute::Type::floating:
+      return {"float " + a.name, a.has_default ? number(a.number) : ""};
+    case Attribute::Type::integer:
+      return {"int " + a.name, a.has_default ? format("%lld", static_cast<long long>(a.number)) : ""};
+    case Attribute::Type::boolean:
+      return {"bool " + a.name, a.has_default ? (a.number != 0 ? "True" : "False") : ""};
+    case Attribute::Type::string:
+      return {"str " + a.name, a.has_default ? quoted(a.text) : ""};
     case Attribute::Type::enumeration:
       return {"str " + a.name, a.has_default ? quoted(a.values.at(static_cast<size_t>(a.number))) : ""};
   }

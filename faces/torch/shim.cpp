@@ -21,8 +21,8 @@ bool find(F& function, const char* name) {
 
 std::unique_ptr<Shim> find_shim() {
   auto s = std::make_unique<Shim>();
-#define KW_FIND(result, name, parameters)                                                                                     \
-  if (!find(s->name, #name))                                                                                                  \
+#define KW_FIND(result, name, parameters) \
+  if (!find(s->name, #name))              \
     throw Error(KW_ERROR_UNSUPPORTED, "torch >= 2.10 is not loaded in this process (" #name " was not found): import torch first");
   KW_TORCH_SHIM(KW_FIND)
 #undef KW_FIND

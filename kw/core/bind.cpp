@@ -259,8 +259,7 @@ class Binder {
           const auto d = static_cast<size_t>(dim.size.value);
           if (lead_count_[d] + static_cast<int32_t>(result.type.shape.size()) - 1 > KW_MAX_RANK)
             complain_.say(format("%s would have more than %d dimensions", result.name.c_str(), KW_MAX_RANK));
-          std::memcpy(spec.sizes, lead_[d], static_cast<size_t>(lead_count_[d]) * sizeof(int64_t));
-          spec.rank = lead_count_[d];
+          for (; spec.rank < lead_count_[d]; spec.rank++) spec.sizes[spec.rank] = lead_[d][spec.rank];
           continue;
         }
         SizeFault fault = evaluate(dim.size, out_.dims, value);

@@ -14,6 +14,7 @@ namespace {
 // What a reader sees: never changed once published, so that looking up takes no lock. Registrations are few; old states are kept, because
 // somebody may still be reading one.
 struct State {
+  const State* previous = nullptr;
   std::vector<const Op*> ops;
   std::vector<const kw_room*> rooms;
   std::unordered_map<std::string_view, const Op*> by_name;
@@ -102,6 +103,7 @@ Draft draft(const State* base, const std::vector<const kw_room*>& rooms) {
   Draft d;
   d.state = base ? std::make_unique<State>(*base) : std::make_unique<State>();
   State& s = *d.state;
+  s.previous = base;
   if (!base) add_sources(s, kw_device_sources, "device");
   for (const kw_room* room : rooms) {
     if (std::find(s.rooms.begin(), s.rooms.end(), room) != s.rooms.end()) continue;

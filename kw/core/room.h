@@ -163,6 +163,9 @@ int32_t guarded(kw_message* message, F&& body) noexcept {  // no exception cross
   } catch (const std::exception& e) {
     message->status = KW_ERROR_INTERNAL;
     std::snprintf(message->text, sizeof message->text, "%s", e.what());
+  } catch (...) {
+    message->status = KW_ERROR_INTERNAL;
+    std::snprintf(message->text, sizeof message->text, "a room threw something that is no std::exception");
   }
   return message->status;
 }

@@ -15,6 +15,7 @@ const Ready& make_ready(const Bound& bound, const ProblemKey& key, int32_t align
   const std::string& op = bound.op->contract.name;
   auto ready = std::make_unique<Ready>();
   ready->key = key;
+  ready->generation = kernel_path_generation();
   try {
     ready->gpu = &device_facts(bound.raw.device_index);
     ready->choice = choose_kernels(bound, alignment, *ready->gpu);
@@ -34,12 +35,19 @@ const Ready& make_ready(const Bound& bound, const ProblemKey& key, int32_t align
 }  // namespace
 
 bool Ready::is_current() const {
+  if (generation != kernel_path_generation()) return false;
+  if (!from_disk) return true;
   for (const auto& set : sources)
     if (!kw::is_current(*set)) return false;
   return true;
 }
 
-ReadyTable::ReadyTable() : slots_(new Slots(256)) {}
+ReadyTable::ReadyTable() : slots_(keep(std::make_unique<Slots>(256))) {}
+
+const ReadyTable::Slots* ReadyTable::keep(std::unique_ptr<const Slots> slots) {
+  all_slots_.push_back(std::move(slots));
+  return all_slots_.back().get();
+}
 
 // At most half the places are taken, so every search ends. Each place is read once: it may be filled while we look.
 const Ready* ReadyTable::find(const ProblemKey& key) const {
@@ -63,17 +71,17 @@ const Ready* ReadyTable::insert(std::unique_ptr<const Ready> entry) {
   if (2 * (count_ + 1) > slots_.load(std::memory_order_relaxed)->mask + 1) grow();
   auto& at = place(*slots_.load(std::memory_order_relaxed), entry->key);
   if (!at.load(std::memory_order_relaxed)) count_++;
-  const Ready* kept = entry.release();
-  at.store(kept, std::memory_order_release);
-  return kept;
+  all_entries_.push_back(std::move(entry));
+  at.store(all_entries_.back().get(), std::memory_order_release);
+  return all_entries_.back().get();
 }
 
 void ReadyTable::grow() {
   const Slots* old = slots_.load(std::memory_order_relaxed);
-  auto* bigger = new Slots(2 * (old->mask + 1));
+  auto bigger = std::make_unique<Slots>(2 * (old->mask + 1));
   for (size_t i = 0; i <= old->mask; i++)
     if (const Ready* entry = old->at[i].load(std::memory_order_relaxed)) place(*bigger, entry->key).store(entry, std::memory_order_relaxed);
-  slots_.store(bigger, std::memory_order_release);
+  slots_.store(keep(std::move(bigger)), std::memory_order_release);
 }
 
 const Ready& find_ready(const Bound& bound) {
@@ -81,7 +89,7 @@ const Ready& find_ready(const Bound& bound) {
   int32_t alignment = alignment_of(bound);
   ProblemKey key = problem_key(bound, bound.raw.device_index, alignment);
   const Ready* ready = last && last->key == key ? last : table().find(key);
-  if (!ready || (ready->from_disk && !ready->is_current())) ready = &make_ready(bound, key, alignment);
+  if (!ready || !ready->is_current()) ready = &make_ready(bound, key, alignment);
   return *(last = ready);
 }
 

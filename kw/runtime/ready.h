@@ -17,11 +17,13 @@ struct Ready {  // all that a repeated call needs
   const Kernel* kernels[KW_MAX_LAUNCHES] = {};
   std::vector<std::shared_ptr<const SourceSet>> sources;  // by kernel
   bool from_disk = false;                                 // some source may be edited while we run (KW_KERNEL_PATH)
+  uint64_t generation = 0;                                // of the kernel path
 
-  bool is_current() const;
+  bool is_current() const;  // free, unless from_disk
 };
 
-// Open addressing; readers take no lock (atomic pointers), writers one. Entries and old tables are never freed: a reader may hold them.
+// Open addressing; readers take no lock (atomic pointers), writers one. Replaced entries and outgrown slots live as long as the table: a
+// reader may hold them.
 class ReadyTable {
  public:
   ReadyTable();
@@ -37,11 +39,14 @@ class ReadyTable {
   };
   // Writers only, under the lock.
   static std::atomic<const Ready*>& place(const Slots& slots, const ProblemKey& key);
+  const Slots* keep(std::unique_ptr<const Slots> slots);
   void grow();
 
-  std::atomic<const Slots*> slots_;
   std::mutex mutex_;
   size_t count_ = 0;
+  std::vector<std::unique_ptr<const Slots>> all_slots_;
+  std::vector<std::unique_ptr<const Ready>> all_entries_;
+  std::atomic<const Slots*> slots_;
 };
 
 // The entry of a call on a CUDA device: of this thread's last call, of the table, or made now (choose, then find_kernel).

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
@@ -30,6 +31,8 @@ State& state() {
   }();
   return *s;
 }
+
+std::atomic<uint64_t> generation{0};
 
 int64_t nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000 + t.tv_nsec; }
 
@@ -134,6 +137,9 @@ void set_kernel_path(const std::string& root) {
   std::lock_guard lock(state().mutex);
   state().root = root;
   state().sets.clear();
+  generation++;
 }
+
+uint64_t kernel_path_generation() { return generation.load(std::memory_order_relaxed); }
 
 }  // namespace kw

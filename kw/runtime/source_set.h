@@ -40,5 +40,6 @@ bool is_current(const SourceSet& set);
 
 // As if KW_KERNEL_PATH were set to `root` ("" for embedded text). The environment is read once, at the first use.
 void set_kernel_path(const std::string& root);
+uint64_t kernel_path_generation();  // grows with every set_kernel_path
 
 }  // namespace kw

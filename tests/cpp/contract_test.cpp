@@ -4,7 +4,6 @@
 #include "kw/core/size.h"
 #include "testing/expect.h"
 #include "tests/cpp/dozen.h"
-#include "tests/cpp/stand_in.h"
 
 using namespace kw;
 

@@ -261,16 +261,21 @@ void hard_values(kw::DType t) {
   }
   Case c{1, 21, t, t};
   Gated g(c);
-  std::pair<float, float> gate_and_silu[] = {{inf, inf},   {nan, nan},     {-inf, -0.f},    {0.f, 0.f},
-                                             {-0.f, -0.f}, {3e38f, 3e38f}, {-3e38f, -0.f}, {-200.f, -0.f}};
-  for (int64_t i = 0; i < 21; i++) g.gate.set(0, i, gate_and_silu[i % 8].first), g.up.set(0, i, 1.f);
+  struct Limit {
+    float gate, silu, slope;
+  } limits[] = {{inf, inf, 1},      {nan, nan, nan},   {-inf, -0.f, 0},   {0.f, 0.f, 0.5f},
+                {-0.f, -0.f, 0.5f}, {3e38f, 3e38f, 1}, {-3e38f, -0.f, 0}, {-200.f, -0.f, 0}};
+  for (int64_t i = 0; i < 21; i++) g.gate.set(0, i, limits[i % 8].gate), g.up.set(0, i, 1.f), g.dy.set(0, i, 1.f);
   g.run(c);
+  auto same = [](double got, double want) {
+    return std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
+  };
   for (int64_t i = 0; i < 21; i++) {
-    auto [gate, silu] = gate_and_silu[i % 8];
-    double got = g.y.get(0, i);
+    auto [gate, silu, slope] = limits[i % 8];
     if (std::isfinite(silu) && silu > 1) silu = static_cast<float>(g.gate.get(0, i));  // as it was stored
-    bool same = std::isnan(silu) ? std::isnan(got) : got == silu && std::signbit(got) == std::signbit(silu);
-    if (!KW_EXPECT(same)) std::cerr << "  silu(" << gate << ") is " << got << '\n';
+    bool ok = same(g.y.get(0, i), silu) && same(g.dup.get(0, i), silu) &&
+              (same(g.dgate.get(0, i), slope) || (slope == 0 && g.dgate.get(0, i) == 0));
+    if (!KW_EXPECT(ok)) std::cerr << "  gate " << gate << ": silu " << g.y.get(0, i) << ", slope " << g.dgate.get(0, i) << '\n';
   }
 }
 

@@ -1,47 +1,21 @@
 #include "kw/core/registry.h"
 
 #include <cstdio>
-#include <deque>
+#include <mutex>
 #include <thread>
 
 #include "kw/core/error.h"
 #include "kw/core/manifest.h"
 #include "kw/core/op.h"
-#include "kw/core/room.h"
 #include "testing/expect.h"
 #include "tests/cpp/dozen.h"
-#include "tests/cpp/stand_in.h"
+#include "tests/cpp/rooms_for_tests.h"
 
 using namespace kw;
+using test::make_room;
+using Room = test::TestRoom;
 
 namespace {
-
-void choose(const Problem&, const kw_device_facts&, Choice&) {}
-void fill(const Call&, const kw_device_facts&, const kw_choice&, Launches&) {}
-void run(const Call&) {}
-
-kw_op_def def_of(const char* contract) { return make_op<choose, fill, run, run>(contract); }
-
-// A room for the life of the process. `edit` may spoil it before it registers.
-struct Room {
-  std::deque<kw_op_def> defs;
-  std::vector<const kw_op_def*> ops;
-  std::vector<kw_source> sources;
-  std::string name;
-  kw_room room{};
-};
-Room& make_room(const std::string& name, std::vector<const char*> contracts, std::vector<kw_source> sources = {}) {
-  Room& r = *new Room;
-  r.name = name;
-  for (const char* c : contracts) {
-    r.defs.push_back(def_of(c));
-    r.ops.push_back(&r.defs.back());
-  }
-  r.sources = std::move(sources);
-  r.sources.push_back({nullptr, nullptr});
-  r.room = {sizeof(kw_room), KW_ABI_VERSION, r.name.c_str(), r.ops.data(), static_cast<int32_t>(r.ops.size()), r.sources.data()};
-  return r;
-}
 
 template <class Edit>
 void refuse(const char* sentence, Edit&& edit, int line = __builtin_LINE()) {
@@ -183,8 +157,12 @@ void test_threads() {
     threads.emplace_back([t, &seen] {
       for (int i = 0; i < 50; i++) {
         std::string name = "thread" + std::to_string(t) + "_" + std::to_string(i);
-        std::string* contract = new std::string(name + "(x: f32[N]) -> y: f32[N]");
-        register_room(&make_room(name, {contract->c_str()}).room);
+        const std::string contract = name + "(x: f32[N]) -> y: f32[N]";  // the parsed form keeps its own copy
+        static std::mutex making;
+        std::unique_lock lock(making);
+        auto& room = make_room(name, {contract.c_str()});
+        lock.unlock();
+        register_room(&room.room);
         if (find_op(name)) seen++;
         size_t count = 0;
         for (const Op* op : ops()) count += op->contract.inputs.size();

@@ -54,8 +54,9 @@ class Gpu final : public test::Device {
       return p;
     };
     count_ = reinterpret_cast<decltype(count_)>(symbol("kwemu_report_count"));
-    text_ = reinterpret_cast<decltype(text_)>(symbol("kwemu_report_text"));
-    clear_ = reinterpret_cast<decltype(clear_)>(symbol("kwemu_report_clear"));
+    text_ = reinterpret_cast<decltype(text_)>(symbol("kwemu_report"));
+    clear_ = reinterpret_cast<decltype(clear_)>(symbol("kwemu_clear_reports"));
+    set_ = reinterpret_cast<decltype(set_)>(symbol("kwemu_set"));
   }
   const char* name() const override { return count_ ? "emulate" : "cuda"; }
   int32_t type() const override { return KW_CUDA; }
@@ -83,11 +84,18 @@ class Gpu final : public test::Device {
   std::vector<std::string> findings() override {
     std::vector<std::string> out;
     if (!count_) return out;
-    for (int i = 0, n = static_cast<int>(count_()); i < n; i++) out.emplace_back(text_(i));
+    for (int i = 0, n = count_(); i < n; i++) out.emplace_back(text_(i));
     clear_();
     return out;
   }
-  int64_t largest_case() const override { return count_ ? 4200 : int64_t{1} << 22; }
+  std::vector<std::string> variants() const override {
+    std::vector<std::string> out;
+    if (set_)
+      for (const char* schedule : schedules) out.push_back(std::string("with the GPU threads run in the order ") + schedule);
+    return out;
+  }
+  void set_variant(int v) override { set_("schedule", v < 0 ? "inorder" : schedules[v]); }
+  int64_t largest_case() const override { return count_ ? 1 << 17 : 1 << 22; }
   int repeats() const override { return count_ ? 2 : 250; }
 
  private:
@@ -95,6 +103,8 @@ class Gpu final : public test::Device {
   int (*count_)() = nullptr;
   const char* (*text_)(int) = nullptr;
   void (*clear_)() = nullptr;
+  int (*set_)(const char*, const char*) = nullptr;
+  static constexpr const char* schedules[] = {"shuffle", "reverse", "greedy"};
 };
 
 }  // namespace

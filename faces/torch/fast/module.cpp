@@ -3,86 +3,22 @@
 // 2-14. Whatever looks different in the slightest goes to the slow path, a Python callable that uses the dispatcher.
 //
 // Limited API only, no torch header, no state of its own beyond what `setup` was given. Knows no op: everything comes from Python.
-#include "faces/torch/fast/python_abi.h"
+#include <dlfcn.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
-#include <dlfcn.h>
 
-#include "faces/torch/fast/dlpack.h"
-#include "faces/torch/torch_face.h"
+#include "faces/torch/fast/state.h"
+
+namespace kw::fast {
+
+Library library;
+Torch torch;
 
 namespace {
 
-constexpr int max_checks = 8;
-
-// ---- what `setup` found ------------------------------------------------------------------------------------------------------
-struct Library {
-  decltype(&kw_torch_call) call;
-  decltype(&kw_needs_copy) needs_copy;
-  decltype(&kw_last_error) last_error;
-} library;
-
-struct Torch {
-  const DLPackExchangeAPI* dlpack;
-  PyObject *tensor_type, *parameter_type;
-  PyObject* checks[max_checks];  // callables without arguments; any true answer: slow path
-  int check_count;
-  PyObject* is_neg;
-  PyObject* forward_ad;          // the dict of torch.autograd.forward_ad
-  PyObject* errors;              // exception classes by kw_status
-  unsigned char (*grad_mode)();
-  int (*delete_tensor)(void* handle);
-  PyObject* (*wrap)(const void* tensor);                    // THPVariable_Wrap(const TensorBase&); a handle is an at::Tensor*
-  int (*to_pyobject)(void* handle, void*, PyObject** out);  // from 2.14 on, instead
-} torch;
-
 PyObject *name_current_level, *name_requires_grad, *name_to_save, *name_materialize, *name_non_differentiable, *name_attributes;
-
-PyObject* none() { return &_Py_NoneStruct; }
-PyObject* with_reference(PyObject* o) {
-  Py_IncRef(o);
-  return o;
-}
-
-// ---- one op ------------------------------------------------------------------------------------------------------------------
-struct Indices {
-  int count = 0;
-  signed char at[KW_MAX_ARGUMENTS * 2];
-  bool read(PyObject* tuple) {
-    count = static_cast<int>(PyTuple_Size(tuple));
-    if (count < 0 || count > KW_MAX_ARGUMENTS * 2) return false;
-    for (int i = 0; i < count; i++) at[i] = static_cast<signed char>(PyLong_AsLong(PyTuple_GetItem(tuple, i)));
-    return true;
-  }
-};
-
-struct Function {
-  const kw_op* op;
-  const char* kinds;   // by argument: T tensor, O optional tensor, f float, i int, b bool, s str, e enumeration; others: slow path
-  int inputs, arguments, outputs, results;  // results: outputs and saved ones
-  PyObject* enumerations;                   // by argument: the values, or None
-  PyObject *slow, *apply;
-  Indices differentiable;  // entry: inputs that may need a gradient
-  // Of `forward`; i stands for argument i, -1-k for result k.
-  Indices save;            // what autograd keeps
-  Indices keep;            // attributes that the backward needs
-  Indices silent;          // outputs without a gradient
-};
-
-struct Arguments {
-  kw_tensor tensors[KW_MAX_ARGUMENTS];
-  kw_argument inputs[KW_MAX_ARGUMENTS];
-  kw_attribute attributes[KW_MAX_ARGUMENTS];
-};
-
-enum class Verdict { fast, slow, error };
-
-bool is_plain(PyObject* o) {
-  auto* type = reinterpret_cast<PyObject*>(o->ob_type);
-  return type == torch.tensor_type || type == torch.parameter_type;
-}
 
 PyObject* pack(PyObject* const* arguments, Py_ssize_t count) {
   PyObject* tuple = PyTuple_New(count);
@@ -97,106 +33,6 @@ PyObject* call_with(PyObject* callable, PyObject* const* arguments, Py_ssize_t c
   PyObject* result = PyObject_CallObject(callable, tuple);
   Py_DecRef(tuple);
   return result;
-}
-
-int32_t dtype_of(DLDataType type) {
-  static constexpr DLDataType known[KW_DTYPE_COUNT] = {{2, 16, 1}, {4, 16, 1}, {2, 32, 1}, {2, 64, 1}, {0, 8, 1},  {1, 8, 1},
-                                                       {0, 32, 1}, {0, 64, 1}, {6, 8, 1},  {10, 8, 1}, {12, 8, 1}};
-  for (int32_t i = 0; i < KW_DTYPE_COUNT; i++)
-    if (type.code == known[i].code && type.bits == known[i].bits && type.lanes == 1) return i;
-  return -1;
-}
-
-Verdict read_tensor(const Function& f, int i, PyObject* o, kw_tensor& view) {
-  if (!is_plain(o)) return Verdict::slow;
-  DLTensor t;
-  if (torch.dlpack->dltensor_from_py_object_no_sync(o, &t)) {  // sparse, quantised, ...: the dispatcher knows what to say
-    PyErr_Clear();
-    return Verdict::slow;
-  }
-  static constexpr int64_t nothing = 0;
-  int64_t elements = 1, step = 1;
-  bool contiguous = true;
-  if (t.ndim > KW_MAX_RANK || (t.ndim && (!t.shape || !t.strides))) return Verdict::slow;
-  for (int32_t d = t.ndim - 1; d >= 0; d--) {
-    if (t.shape[d] != 1 && t.strides[d] != step) contiguous = false;
-    step *= t.shape[d];
-    elements *= t.shape[d];
-  }
-  // A lazy negation and a ZeroTensor look like any other tensor to DLPack, which hands out the raw storage without a word.
-  if (!t.data && elements) return Verdict::slow;
-  PyObject* negative = PyObject_CallFunctionObjArgs(torch.is_neg, o, nullptr);
-  if (!negative) return Verdict::error;
-  Py_DecRef(negative);
-  if (negative != &_Py_FalseStruct) return Verdict::slow;
-  view.data = static_cast<char*>(t.data) + t.byte_offset;
-  view.sizes = t.ndim ? t.shape : &nothing;
-  view.strides = t.ndim ? t.strides : &nothing;
-  view.rank = t.ndim;
-  view.dtype = dtype_of(t.dtype);
-  view.device_type = t.device.device_type;
-  view.device_index = t.device.device_type == KW_CUDA ? t.device.device_id : 0;
-  if (view.dtype < 0 || (view.device_type != KW_CPU && view.device_type != KW_CUDA)) return Verdict::slow;
-  if (!contiguous && elements && library.needs_copy(f.op, i, &view)) return Verdict::slow;  // copied, and counted, there
-  return Verdict::fast;
-}
-
-Verdict read_attribute(const Function& f, int i, PyObject* o, kw_attribute& value) {
-  PyTypeObject* type = o->ob_type;
-  switch (f.kinds[i]) {
-    case 'f':
-      if (type != &PyFloat_Type && type != &PyLong_Type) return Verdict::slow;
-      value.f = PyFloat_AsDouble(o);
-      if (value.f != -1 || !PyErr_Occurred()) return Verdict::fast;
-      break;
-    case 'i':
-      if (type != &PyLong_Type) return Verdict::slow;
-      value.i = PyLong_AsLongLong(o);
-      if (value.i != -1 || !PyErr_Occurred()) return Verdict::fast;
-      break;
-    case 'b':
-      value.i = o == &_Py_TrueStruct;
-      return o == &_Py_TrueStruct || o == &_Py_FalseStruct ? Verdict::fast : Verdict::slow;
-    case 's':
-    case 'e': {
-      if (type != &PyUnicode_Type) return Verdict::slow;
-      Py_ssize_t length = 0;
-      const char* text = PyUnicode_AsUTF8AndSize(o, &length);
-      if (!text) break;
-      if (f.kinds[i] == 's') {
-        value.s = text;
-        return Verdict::fast;
-      }
-      PyObject* values = PyTuple_GetItem(f.enumerations, i);
-      for (Py_ssize_t k = 0; k < PyTuple_Size(values); k++) {
-        const char* candidate = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(values, k), &length);
-        if (candidate && !std::strcmp(text, candidate)) {
-          value.i = k;
-          return Verdict::fast;
-        }
-      }
-      return Verdict::slow;  // which says what the values are
-    }
-    default: return Verdict::slow;
-  }
-  PyErr_Clear();  // out of range: the dispatcher has a sentence for it
-  return Verdict::slow;
-}
-
-Verdict read_arguments(const Function& f, PyObject* const* arguments, Py_ssize_t count, Arguments& a) {
-  if (count != f.arguments) return Verdict::slow;
-  for (int i = 0; i < f.inputs; i++) {
-    if (f.kinds[i] == 'O' && arguments[i] == none()) {
-      a.inputs[i] = {nullptr, 0};
-      continue;
-    }
-    if (f.kinds[i] != 'T' && f.kinds[i] != 'O') return Verdict::slow;
-    if (Verdict v = read_tensor(f, i, arguments[i], a.tensors[i]); v != Verdict::fast) return v;
-    a.inputs[i] = {&a.tensors[i], 1};
-  }
-  for (int i = f.inputs; i < f.arguments; i++)
-    if (Verdict v = read_attribute(f, i, arguments[i], a.attributes[i - f.inputs]); v != Verdict::fast) return v;
-  return Verdict::fast;
 }
 
 PyObject* wrap(void* handle) {  // takes the handle
@@ -282,9 +118,12 @@ PyObject* entry(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   if (gradient) return call_with(f.apply, arguments, count);
   Arguments a;
   switch (read_arguments(f, arguments, count, a)) {
-    case Verdict::fast: return run(f, a, f.outputs, false);
-    case Verdict::slow: return call_with(f.slow, arguments, count);
-    case Verdict::error: break;
+    case Verdict::fast:
+      return run(f, a, f.outputs, false);
+    case Verdict::slow:
+      return call_with(f.slow, arguments, count);
+    case Verdict::error:
+      break;
   }
   return nullptr;
 }
@@ -313,9 +152,14 @@ PyObject* forward(PyObject* self, PyObject* const* arguments, Py_ssize_t count) 
   Arguments a;
   PyObject* results = nullptr;  // always a tuple of f.results
   switch (read_arguments(f, arguments, count, a)) {
-    case Verdict::fast: results = run(f, a, f.results, true); break;
-    case Verdict::slow: results = call_with(f.slow, arguments, count); break;
-    case Verdict::error: break;
+    case Verdict::fast:
+      results = run(f, a, f.results, true);
+      break;
+    case Verdict::slow:
+      results = call_with(f.slow, arguments, count);
+      break;
+    case Verdict::error:
+      break;
   }
   if (!results) return nullptr;
   bool good = set(ctx, name_to_save, select(f.save, arguments, results));
@@ -378,7 +222,8 @@ PyObject* setup(PyObject*, PyObject* arguments) {
   const char* path;
   PyObject *capsule, *checks;
   Torch t{};
-  if (!PyArg_ParseTuple(arguments, "sOOOOOOO", &path, &t.tensor_type, &t.parameter_type, &capsule, &checks, &t.is_neg, &t.forward_ad, &t.errors))
+  if (!PyArg_ParseTuple(arguments, "sOOOOOOO", &path, &t.tensor_type, &t.parameter_type, &capsule, &checks, &t.is_neg, &t.forward_ad,
+                        &t.errors))
     return nullptr;
   t.dlpack = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
   if (!t.dlpack) return nullptr;
@@ -419,9 +264,19 @@ PyObject* setup(PyObject*, PyObject* arguments) {
 }
 
 PyMethodDef methods[] = {{"setup", &setup, METH_VARARGS, nullptr}, {"make", &make, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
-PyModuleDef definition = {{{1, nullptr}, nullptr, 0, nullptr}, "_fast", "The eager path without torch's dispatcher.", -1, methods, nullptr, nullptr,
-                          nullptr, nullptr};
+PyModuleDef definition = {{{1, nullptr}, nullptr, 0, nullptr},
+                          "_fast",
+                          "The eager path without torch's dispatcher.",
+                          -1,
+                          methods,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
 
 }  // namespace
+}  // namespace kw::fast
 
-extern "C" __attribute__((visibility("default"))) PyObject* PyInit__fast(void) { return PyModule_Create2(&definition, PYTHON_ABI_VERSION); }
+extern "C" __attribute__((visibility("default"))) PyObject* PyInit__fast(void) {
+  return PyModule_Create2(&kw::fast::definition, PYTHON_ABI_VERSION);
+}

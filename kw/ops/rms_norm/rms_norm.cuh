@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(Tile::block) forward(const ForwardParams p) {
   auto x = tile.load(as<T>(p.x) + row * p.x_stride, n);
   auto weight = tile.load(as<W>(p.weight), n);
   const A squares = tile.sum(A(0), [](A s, A x) { return fused(x, x, s); }, x);
-  const A scale = inverse_sqrt(squares * A(p.inverse_length) + A(p.eps));
+  const A scale = inverse_sqrt(fused(squares, A(p.inverse_length), A(p.eps)));
   tile.store(as<T>(p.y) + row * p.y_stride, n, [=](A x, A weight) { return x * scale * weight; }, x, weight);
 }
 

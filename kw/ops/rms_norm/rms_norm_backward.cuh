@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward(const BackwardPa
 
     const auto add = [](Vec<A, 2> s, A x, A dy, A weight) { return Vec<A, 2>{fused(x, x, s[0]), fused(x, dy * weight, s[1])}; };
     const auto sums = tile.sum(Vec<A, 2>{}, add, x, dy, weight);
-    const A r = inverse_sqrt(sums[0] * A(p.inverse_length) + A(p.eps));
+    const A r = inverse_sqrt(fused(sums[0], A(p.inverse_length), A(p.eps)));
     const A k = -r * r * r * (sums[1] * A(p.inverse_length));
     tile.store(as<T>(p.dx) + row * p.dx_stride, n, [=](A x, A dy, A weight) { return fused(x, k, r * (dy * weight)); }, x, dy, weight);
     if (is_present<W> && n > 0) tile.update(dweight, [=](A sum, A x, A dy) { return fused(dy, x * r, sum); }, x, dy);

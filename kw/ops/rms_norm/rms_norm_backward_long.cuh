@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_long(const Backw
       }
       const auto total = tile.total(sums);
       if (threadIdx.x == 0) {
-        r[i] = inverse_sqrt(total[0] * A(p.inverse_length) + A(p.eps));
+        r[i] = inverse_sqrt(fused(total[0], A(p.inverse_length), A(p.eps)));
         k[i] = -r[i] * r[i] * r[i] * (total[1] * A(p.inverse_length));
       }
     }

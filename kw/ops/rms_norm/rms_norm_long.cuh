@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(Tile::block) forward_long(const ForwardParams 
     auto x = tile.load(x_row + at, p.length - at);
     tile.fold(squares, [](A s, A x) { return fused(x, x, s); }, x);
   }
-  const A scale = inverse_sqrt(tile.total(squares) * A(p.inverse_length) + A(p.eps));
+  const A scale = inverse_sqrt(fused(tile.total(squares), A(p.inverse_length), A(p.eps)));
 
   for (int64_t at = 0; at < p.length; at += Tile::length) {
     auto x = tile.load(x_row + at, p.length - at);

@@ -14,8 +14,9 @@ struct Silu {
     const A e = exponential(g < 0 ? g : -g);
     const A q = reciprocal(A(1) + e);  // of 1 to 2
     const A s = g < 0 ? e * q : q;
-    const A b = e * q * q;              // s * (1 - s)
-    value = s == 0 ? A(-0.0f) : g * s;  // the limit, where g * s would be infinity * 0
+    const A b = e * q * q;  // s * (1 - s)
+    // Where s or b has vanished, the limit: the product could be infinity * 0.
+    value = s == 0 ? A(-0.0f) : g * s;
     slope = b == 0 ? s : fused(g, b, s);
   }
 };

@@ -1,5 +1,7 @@
-// Laws and hard cases of SwiGLU, through the typed call: on the CPU, and on CUDA where KW_DRIVER or a GPU gives one.
+// Laws and hard cases of SwiGLU, through the typed call: on the CPU, and on the GPU, or the emulator where there is none.
 #include "kw/ops/swiglu/swiglu.h"
+
+#include <dlfcn.h>
 
 #include <initializer_list>
 #include <limits>
@@ -152,11 +154,19 @@ void all() {
 
 int main() {
   all();
-  if (kw::find_driver() && kw::device_count() > 0) {
-    on_cuda = true;
+  if (!kw::find_driver() || kw::device_count() == 0) kw::use_emulator();
+  on_cuda = true;
+  if (!kw::driver().emulator) {
     all();
-  } else {
-    std::cout << "no CUDA device and no KW_DRIVER: on the CPU only\n";
+    return kw::test::finish();
+  }
+  const auto set = reinterpret_cast<int (*)(const char*, const char*)>(dlsym(kw::driver().handle, "kwemu_set"));
+  const auto reports = reinterpret_cast<int (*)()>(dlsym(kw::driver().handle, "kwemu_report_count"));
+  KW_EXPECT(set && reports);
+  for (const char* schedule : {"inorder", "greedy"}) {  // greedy: one warp runs ahead as far as it can
+    KW_EXPECT_EQ(set("schedule", schedule), 0);
+    all();
+    KW_EXPECT_EQ(reports(), 0);  // warnings too
   }
   return kw::test::finish();
 }

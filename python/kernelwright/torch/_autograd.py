@@ -10,6 +10,7 @@ not exist and is refused by a sentence; so is forward mode, which torch would ot
 from dataclasses import dataclass
 
 import torch
+from torch.autograd import forward_ad
 
 from .._manifest import Op
 
@@ -149,8 +150,33 @@ def formula(op: Op, find) -> Formula | None:
     return Formula(op, backward, save, keep, sources, [inputs.index(t[1:]) for t in g.targets], silent)
 
 
+def refuse_tangents(op: Op, arguments) -> None:
+    """Torch drops the tangents of dual tensors without a word where an op has no forward-mode derivative."""
+    if getattr(forward_ad, "_current_level", -1) < 0:
+        return
+    for value in arguments:
+        for t in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(t, torch.Tensor) and forward_ad.unpack_dual(t).tangent is not None:
+                raise refusal(op, "forward")
+
+
+class _Guarded:
+    """A torch.library.Library whose Autograd kernels refuse tangents first."""
+
+    def __init__(self, library: torch.library.Library, op: Op):
+        self._library, self._op = library, op
+
+    def impl(self, name, kernel, key, with_keyset):
+        def guarded(keyset, *arguments):
+            refuse_tangents(self._op, arguments)
+            return kernel(keyset, *arguments)
+
+        self._library.impl(name, guarded, key, with_keyset=with_keyset)
+
+
 def register(op: Op, f: Formula | None, public, private, library: torch.library.Library) -> None:
     """Autograd of torch.ops.kernelwright.<op>."""
+    library = _Guarded(library, op)
     if op.writes:
         _protect_written(op, public, library)
         return

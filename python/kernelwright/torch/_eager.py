@@ -88,7 +88,6 @@ class Eager:
             kept = self._call(self.transformable.apply, arguments)
             results = kept if len(self.op.kept) == len(self.op.outputs) else self._outputs(kept)
         else:
-            self._refuse_tangents(arguments)
             results = self._call(self.public, arguments)
         return self._with_none(arguments, results) if self._absent else results
 
@@ -132,14 +131,6 @@ class Eager:
                 if not isinstance(t, torch.Tensor) and not hasattr(t, "__torch_function__"):
                     wanted = "a list of torch.Tensor" if a.is_list else "a torch.Tensor"
                     raise TypeError(f"{self.op.name}: {a.name} must be {wanted}, got {type(t).__name__}")
-
-    def _refuse_tangents(self, arguments):
-        if getattr(forward_ad, "_current_level", -1) < 0:
-            return
-        for a, value in zip(self.op.inputs, arguments):
-            for t in value if a.is_list else [value]:
-                if isinstance(t, torch.Tensor) and forward_ad.unpack_dual(t).tangent is not None:
-                    raise _autograd.refusal(self.op, "forward")
 
     # ---- the fast way --------------------------------------------------------------------------------------------------------
     def _make_entry(self, backward):

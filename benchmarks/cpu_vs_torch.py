@@ -1,0 +1,182 @@
+"""Our CPU kernels beside PyTorch's CPU eager, in one process: forward and backward of both rooms, f32 and bf16.
+
+    python benchmarks/cpu_vs_torch.py [--rows 2048] [--length 4096] [--threads 2] [--json benchmarks/results/DATE-NAME.json]
+
+The library is called through its C face, by ctypes. Both sides allocate their results (torch.empty for ours, scratch included) within the
+measured time, and take turns, so that whatever else the machine does hits both. Results are compared before they are timed. PyTorch's backward
+is torch.autograd.grad on a kept graph. Wall time; the ratio is of the medians. Exit status 1 if a ratio is below 1.
+KW_CPU_ISA and ATEN_CPU_CAPABILITY (avx2, ...) restrict the two sides to older instruction sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+EPS = 1e-6
+DTYPES = {torch.float16: 0, torch.bfloat16: 1, torch.float32: 2, torch.float64: 3}  # kw_dtype
+
+
+class Tensor(ctypes.Structure):  # kw_tensor
+    _fields_ = [("data", ctypes.c_void_p), ("sizes", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("rank", ctypes.c_int32), ("dtype", ctypes.c_int32), ("device_type", ctypes.c_int32), ("device_index", ctypes.c_int32)]  # fmt: skip
+
+
+class Argument(ctypes.Structure):  # kw_argument
+    _fields_ = [("tensors", ctypes.POINTER(Tensor)), ("count", ctypes.c_int32)]
+
+
+class Attribute(ctypes.Union):  # kw_attribute
+    _fields_ = [("f", ctypes.c_double), ("i", ctypes.c_int64), ("s", ctypes.c_char_p)]
+
+
+class Call(ctypes.Structure):  # kw_call
+    _fields_ = [("inputs", ctypes.POINTER(Argument)), ("results", ctypes.POINTER(Argument)), ("attributes", ctypes.POINTER(Attribute)),
+                ("stream", ctypes.c_void_p)]  # fmt: skip
+
+
+class Library:
+    def __init__(self, path: str):
+        self.c = ctypes.CDLL(path)
+        self.c.kw_op_find.restype = ctypes.c_void_p
+        self.c.kw_op_find.argtypes = [ctypes.c_char_p]
+        self.c.kw_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(Call)]
+        self.c.kw_last_error.restype = self.c.kw_version.restype = ctypes.c_char_p
+
+    def run(self, op: str, inputs: list, results: list, *attributes: float) -> None:
+        arrays = [(Argument * len(tensors))(*(argument(t) for t in tensors)) for tensors in (inputs, results)]
+        call = Call(*arrays, (Attribute * max(1, len(attributes)))(*(Attribute(f=a) for a in attributes)), None)
+        if self.c.kw_run(self.c.kw_op_find(op.encode()), ctypes.byref(call)) != 0:
+            raise RuntimeError(self.c.kw_last_error().decode())
+
+
+def argument(t: torch.Tensor | None) -> Argument:
+    if t is None:
+        return Argument(None, 0)
+    dims = ctypes.c_int64 * t.dim()
+    return Argument(ctypes.pointer(Tensor(t.data_ptr(), dims(*t.shape), dims(*t.stride()), t.dim(), DTYPES[t.dtype], 1, 0)), 1)
+
+
+def cases(library: Library, rows: int, length: int, dtype: torch.dtype) -> dict:
+    """name -> (PyTorch's way, ours), each a function that returns a tuple of results."""
+    torch.manual_seed(0)
+    x, dy, gate, up = (torch.randn(rows, length).to(dtype) for _ in range(4))
+    weight = torch.randn(length).to(dtype)
+    leaves = [t.clone().requires_grad_() for t in (x, weight, gate, up)]
+    norm = F.rms_norm(leaves[0], (length,), leaves[1], EPS)
+    gated = F.silu(leaves[2]) * leaves[3]
+
+    def rms_norm():
+        y = torch.empty_like(x)
+        library.run("rms_norm", [x, weight], [y], EPS)
+        return (y,)
+
+    def rms_norm_backward():
+        dx, dweight, part = torch.empty_like(x), torch.empty_like(weight), torch.empty(min(rows, 1024), length)
+        library.run("rms_norm_backward", [dy, x, weight], [dx, dweight, part], EPS)
+        return dx, dweight
+
+    def swiglu():
+        y = torch.empty_like(gate)
+        library.run("swiglu", [gate, up], [y])
+        return (y,)
+
+    def swiglu_backward():
+        dgate, dup = torch.empty_like(gate), torch.empty_like(up)
+        library.run("swiglu_backward", [dy, gate, up], [dgate, dup])
+        return dgate, dup
+
+    return {
+        "rms_norm forward": (lambda: (F.rms_norm(x, (length,), weight, EPS),), rms_norm),
+        "rms_norm backward": (lambda: torch.autograd.grad(norm, leaves[:2], dy, retain_graph=True), rms_norm_backward),
+        "swiglu forward": (lambda: (F.silu(gate) * up,), swiglu),
+        "swiglu backward": (lambda: torch.autograd.grad(gated, leaves[2:], dy, retain_graph=True), swiglu_backward),
+    }
+
+
+def compare(name: str, theirs, ours) -> None:
+    for a, b in zip(theirs, ours, strict=True):
+        error = (a.double() - b.double()).abs().max().item() / a.double().abs().max().item()
+        bound = 0.02 if a.dtype == torch.bfloat16 else 1e-5  # PyTorch rounds bf16 between its steps
+        if not error <= bound:
+            raise SystemExit(f"{name}: the results differ by {error:.3g} of the largest value, more than {bound}")
+
+
+def measure(functions, rounds: int) -> list[list[float]]:
+    times = [[] for _ in functions]
+    for _ in range(rounds):
+        for f, t in zip(functions, times):
+            start = time.perf_counter()
+            f()
+            t.append(1e3 * (time.perf_counter() - start))
+    return times
+
+
+def facts(library: Library, arguments: argparse.Namespace) -> dict:
+    names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "command": "python " + " ".join([os.path.relpath(sys.argv[0], ROOT), *sys.argv[1:]]),
+        "cpu": names[0] if names else platform.processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "load_average": os.getloadavg()[0],
+        "system": platform.platform(),
+        "torch": torch.__version__,
+        "torch_cpu": torch.backends.cpu.get_cpu_capability(),
+        "kernelwright": f"{library.c.kw_version().decode()} {commit}",
+        "kernelwright_isa": os.environ.get("KW_CPU_ISA", "best"),
+        "shape": [arguments.rows, arguments.length],
+        "rounds": arguments.rounds,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2048)
+    parser.add_argument("--length", type=int, default=4096)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--library", default=str(ROOT / "build" / "libkernelwright.so"))
+    parser.add_argument("--json", type=pathlib.Path)
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(arguments.threads)
+    library = Library(arguments.library)
+    report = {**facts(library, arguments), "results": []}
+    print(f"{report['cpu']}, {report['threads']} threads, torch {report['torch']} ({report['torch_cpu']}), [{arguments.rows}, {arguments.length}]")
+    print(f"{'':26}{'PyTorch ms':>12}{'(min)':>9}{'ours ms':>10}{'(min)':>9}{'ratio':>8}")
+    for dtype in (torch.float32, torch.bfloat16):
+        for name, (theirs, ours) in cases(library, arguments.rows, arguments.length, dtype).items():
+            compare(name, theirs(), ours())
+            a, b = measure((theirs, ours), arguments.rounds)
+            ratio = statistics.median(a) / statistics.median(b)
+            short = str(dtype).removeprefix("torch.")
+            print(f"{name:18}{short:>8}{statistics.median(a):12.2f}{min(a):9.2f}{statistics.median(b):10.2f}{min(b):9.2f}{ratio:8.2f}", flush=True)
+            report["results"].append({"case": name, "dtype": short, "torch_ms": a, "ours_ms": b, "ratio": round(ratio, 3)})
+    if arguments.json:
+        for r in report["results"]:
+            for side in ("torch_ms", "ours_ms"):
+                t = sorted(r[side])
+                r[side] = {"median": round(statistics.median(t), 3), "min": round(t[0], 3), "max": round(t[-1], 3)}
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+    return 0 if all(r["ratio"] >= 1 for r in report["results"]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

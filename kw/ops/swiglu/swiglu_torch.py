@@ -1,0 +1,33 @@
+"""SwiGLU as torch modules."""
+
+import torch
+
+from kernelwright.torch import swiglu
+
+__all__ = ["GatedMLP", "SwiGLU"]
+
+
+class SwiGLU(torch.nn.Module):
+    """silu(gate) * up, elementwise. forward(gate, up); with one tensor, its halves along the last dimension are gate and up."""
+
+    def forward(self, gate: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
+        if up is None:
+            if gate.shape[-1] % 2:
+                raise ValueError(f"SwiGLU: the last dimension is {gate.shape[-1]}, but has to split into two halves")
+            gate, up = gate.chunk(2, dim=-1)
+        return swiglu(gate, up)
+
+
+class GatedMLP(torch.nn.Module):
+    """down_proj(silu(gate_proj(x)) * up_proj(x)), the feed-forward block of Llama-style models; x and the result: [..., hidden].
+
+    Parameter names are those of the Hugging Face classes, so state dicts load unchanged."""
+
+    def __init__(self, hidden: int, intermediate: int, bias: bool = False, device=None, dtype=None):
+        super().__init__()
+        self.gate_proj = torch.nn.Linear(hidden, intermediate, bias, device, dtype)
+        self.up_proj = torch.nn.Linear(hidden, intermediate, bias, device, dtype)
+        self.down_proj = torch.nn.Linear(intermediate, hidden, bias, device, dtype)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))

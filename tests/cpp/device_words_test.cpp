@@ -1,0 +1,301 @@
+// The device words (kw/device) against the host, bit by bit: with KW_DRIVER=emulator in CI, and on a GPU with the same binary.
+#include <dlfcn.h>
+
+#include "kw/runtime/device.h"
+#include "kw/runtime/device_buffer.h"
+#include "kw/runtime/kernel_cache.h"
+#include "kw/runtime/launch.h"
+#include "testing/array.h"
+#include "testing/expect.h"
+
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Params {  // as in tests/device/words.cuh
+  const void* in;
+  const void* in2;
+  void* out;
+  int64_t count, length;
+};
+
+template <class Out, class In>
+std::vector<Out> run(const std::string& kernel, uint32_t blocks, uint32_t threads, const std::vector<In>& in, size_t out_count,
+                     int64_t count, int64_t length = 0, const std::vector<unsigned char>& in2 = {}) {
+  const kw_device_facts& gpu = kw::device_facts(0);
+  kw::DeviceBuffer from(0, std::max<size_t>(1, in.size() * sizeof(In))), factor(0, in2.size() + 1), to(0, out_count * sizeof(Out));
+  from.upload(in.data(), in.size() * sizeof(In));
+  factor.upload(in2.data(), in2.size());
+  std::vector<Out> out(out_count);
+  std::memset(static_cast<void*>(out.data()), 0xCB, out_count * sizeof(Out));
+  to.upload(out.data(), out_count * sizeof(Out));
+  const Params params{from.data(), factor.data(), to.data(), count, length};
+  kw_launch launch{};
+  launch.grid[0] = blocks, launch.grid[1] = launch.grid[2] = 1;
+  launch.block[0] = threads, launch.block[1] = launch.block[2] = 1;
+  launch.params_bytes = sizeof params;
+  std::memcpy(launch.params, &params, sizeof params);
+  kw::ContextGuard guard(kw::driver(), 0);
+  kw::enqueue(kw::driver(), "device words", kw::find_kernel(*kw::source_set("tests/device/words.cuh"), kernel, gpu.arch), launch, 0, gpu,
+              nullptr);
+  kw::check(kw::driver(), kw::driver().cuCtxSynchronize(), kernel.c_str());
+  to.download(out.data(), out_count * sizeof(Out));
+  return out;
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+// ---- types ---------------------------------------------------------------------------------------------------------------------
+
+float half_value(uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
+bool is_half_nan(uint16_t bits) { return (bits & 0x7c00) == 0x7c00 && bits & 0x3ff; }
+
+Floats hard_numbers() {
+  Floats all = {0.f, -0.f, 1.f,     1e-40f,  -1e-45f, 3.4e38f, INFINITY, -INFINITY,
+                NAN, -NAN, 65504.f, 65519.f, 65520.f, 6e-8f,   3e-8f,    2.98e-8f};
+  for (uint32_t high = 0; high < 0x10000; high += 37)  // around ties of bf16 and of f16
+    for (uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu, 0x1000u, 0x0fffu})
+      all.push_back(std::bit_cast<float>(high << 16 | low));
+  return all;
+}
+
+void types() {
+  const auto wide = run<uint32_t, char>("words::widen_bf16", 256, 256, {}, 65536, 0);
+  const auto wide_half = run<float, char>("words::widen_f16", 256, 256, {}, 65536, 0);
+  int wrong = 0, wrong_half = 0;
+  for (uint32_t i = 0; i < 65536; i++) {
+    wrong += wide[i] != i << 16;
+    const float want = half_value(static_cast<uint16_t>(i));
+    wrong_half += is_half_nan(static_cast<uint16_t>(i)) ? !std::isnan(wide_half[i])
+                                                        : std::bit_cast<uint32_t>(wide_half[i]) != std::bit_cast<uint32_t>(want);
+  }
+  KW_EXPECT_EQ(wrong, 0);
+  KW_EXPECT_EQ(wrong_half, 0);
+
+  const Floats in = hard_numbers();
+  const auto out = run<uint32_t, float>("words::narrow", static_cast<uint32_t>(in.size() / 128 + 1), 128, in, 3 * in.size(),
+                                        static_cast<int64_t>(in.size()));
+  int alone = 0, pair = 0, half = 0;
+  for (size_t i = 0; i < in.size(); i++) {
+    const uint32_t want = kw::test::bf16_bits(in[i]), negative = kw::test::bf16_bits(-in[i]);
+    alone += out[3 * i] != want;
+    pair += out[3 * i + 1] != (want | negative << 16);
+    const uint32_t want_half = std::isnan(in[i]) ? 0x7fff : std::bit_cast<uint16_t>(static_cast<_Float16>(in[i]));
+    half += out[3 * i + 2] != want_half;
+  }
+  KW_EXPECT_EQ(alone, 0);
+  KW_EXPECT_EQ(pair, 0);
+  KW_EXPECT_EQ(half, 0);
+}
+
+void arithmetic() {
+  Floats in;
+  for (int i = -4000; i < 4000; i++) in.push_back(std::exp2(static_cast<float>(i) / 100));
+  const auto out = run<float, float>("words::arithmetic", static_cast<uint32_t>(in.size() / 128 + 1), 128, in, 4 * in.size(),
+                                     static_cast<int64_t>(in.size()));
+  const auto ulps = [](float got, double want) {
+    if (std::fabs(want) < 0x1p-126) return std::fabs(got - want) / 0x1p-149;  // subnormal: spacings of the smallest
+    return std::fabs(got - want) / std::fabs(want) * 0x1p24;
+  };
+  int exact = 0;
+  double root = 0, reciprocal = 0, exponential = 0;
+  for (size_t i = 0; i < in.size(); i++) {
+    const double x = in[i];
+    exact += std::bit_cast<uint32_t>(out[4 * i]) != std::bit_cast<uint32_t>(std::fmaf(in[i], in[i], -1.0f));
+    root = std::max(root, ulps(out[4 * i + 1], 1 / std::sqrt(x)));
+    reciprocal = std::max(reciprocal, ulps(out[4 * i + 2], 1 / x));
+    exponential = std::max(exponential, ulps(out[4 * i + 3], std::exp(-x)));
+  }
+  KW_EXPECT_EQ(exact, 0);
+  // `ulps` counts half units where the number is just above a power of two: twice what the words promise.
+  KW_EXPECT(root <= 4);
+  KW_EXPECT(reciprocal <= 2);
+  KW_EXPECT(exponential <= 4);
+}
+
+// ---- vectors -------------------------------------------------------------------------------------------------------------------
+
+template <class T>
+void copies(const char* type, int vec) {
+  for (int align : {16, 8, 4, 2}) {
+    if (align < static_cast<int>(sizeof(T))) continue;
+    const int64_t piece = align / static_cast<int>(sizeof(T));
+    for (int64_t count : {int64_t{0}, piece, 32 * vec - piece, int64_t{32} * vec}) {
+      std::vector<T> in(static_cast<size_t>(32 * vec));
+      for (size_t i = 0; i < in.size(); i++) in[i] = static_cast<T>(i + 1);
+      const auto out = run<T, T>(kw::format("words::copy<%s, %d, %d>", type, vec, align), 1, 32, in, in.size(), count);
+      std::vector<T> want(in.size());
+      std::memset(static_cast<void*>(want.data()), 0xCB, want.size() * sizeof(T));
+      std::copy(in.begin(), in.begin() + count, want.begin());
+      KW_EXPECT(same_bits(out, want));
+    }
+  }
+}
+
+// ---- sums ----------------------------------------------------------------------------------------------------------------------
+
+float tree(Floats v) {  // the upper half is added to the lower
+  for (size_t half = v.size() / 2; half > 0; half /= 2)
+    for (size_t i = 0; i < half; i++) v[i] += v[i + half];
+  return v[0];
+}
+
+void sums(int threads, int groups) {
+  const int rounds = 3, block = threads * groups;
+  kw::test::Array x(KW_F32, {rounds * block});
+  x.random(static_cast<unsigned>(threads));
+  Floats in, want;
+  for (int i = 0; i < rounds * block; i++) in.push_back(static_cast<float>(x.get(0, i)));
+  for (size_t i = 0; i < in.size(); i += static_cast<size_t>(threads)) {
+    Floats run(in.begin() + static_cast<int64_t>(i), in.begin() + static_cast<int64_t>(i) + threads), rest;
+    for (float v : run) rest.push_back(3 - v);
+    for (int t = 0; t < threads; t++) want.insert(want.end(), {tree(run), tree(rest)});
+  }
+  const auto out =
+      run<float, float>(kw::format("words::sum<%d, %d>", threads, groups), 1, static_cast<uint32_t>(block), in, 2 * in.size(), rounds);
+  if (!KW_EXPECT(same_bits(out, want))) std::cerr << "  threads " << threads << " groups " << groups << '\n';
+}
+
+// ---- rows ----------------------------------------------------------------------------------------------------------------------
+
+// The canonical sum of squares of row.cuh: vectors go round 1024 lanes, lanes meet in the tree.
+float sum_of_squares(const Floats& row, int vec) {
+  Floats lanes(1024);
+  for (size_t i = 0; i < row.size(); i++) {
+    float& lane = lanes[i / static_cast<size_t>(vec) % 1024];
+    lane = std::fmaf(row[i], row[i], lane);
+  }
+  return tree(lanes);
+}
+
+template <class T>
+struct Rows {
+  int64_t count, length;
+  std::vector<T> data;
+  std::vector<Floats> value;
+  Rows(int64_t rows, int64_t columns) : count(rows), length(columns) {
+    kw::test::Array x(KW_F32, {rows, columns});
+    x.random(5);
+    for (int64_t r = 0; r < rows; r++) {
+      value.emplace_back();
+      for (int64_t i = 0; i < columns; i++) {
+        const auto v = static_cast<float>(x.get(r, i));
+        if constexpr (sizeof(T) == 2)
+          data.push_back(kw::test::bf16_bits(v)), value.back().push_back(kw::test::bf16_value(data.back()));
+        else
+          data.push_back(v), value.back().push_back(v);
+      }
+    }
+  }
+};
+template <class T>
+constexpr const char* type_name = sizeof(T) == 2 ? "kw::bf16" : "float";
+
+template <class T>
+void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor) {
+  const int vec = 16 / static_cast<int>(sizeof(T));
+  const Rows<T> x(2 * rows - 1, length);  // the last round is not full
+  std::vector<unsigned char> factors(static_cast<size_t>(length) * 4);
+  for (int64_t i = 0; i < length; i++) {
+    const auto v = static_cast<float>(i % 64);
+    std::memcpy(factors.data() + 4 * i, &v, 4);
+  }
+  const size_t sums = static_cast<size_t>(x.count * threads), elements = x.data.size(), bytes = sums * 4 + elements * sizeof(T);
+  const std::string name =
+      kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d>>", type_name<T>, factor, threads, rows, vectors, vec, align);
+  const auto out = run<unsigned char, T>(name, 1, static_cast<uint32_t>(threads * rows), x.data, bytes, x.count, length, factors);
+  Floats want;
+  std::vector<T> stored;
+  for (const Floats& r : x.value) {
+    want.insert(want.end(), static_cast<size_t>(threads), sum_of_squares(r, vec));
+    for (size_t i = 0; i < r.size(); i++) {
+      const float v = std::fmaf(2, r[i], factor[0] == 'f' ? static_cast<float>(i % 64) : 1.0f);
+      if constexpr (sizeof(T) == 2)
+        stored.push_back(kw::test::bf16_bits(v));
+      else
+        stored.push_back(v);
+    }
+  }
+  const bool ok =
+      std::memcmp(out.data(), want.data(), sums * 4) == 0 && std::memcmp(out.data() + sums * 4, stored.data(), elements * sizeof(T)) == 0;
+  if (!KW_EXPECT(ok)) std::cerr << "  " << name << " length " << length << '\n';
+}
+
+template <class T>
+void long_row(int threads, int vectors, int align, int64_t length) {
+  const int vec = 16 / static_cast<int>(sizeof(T));
+  const Rows<T> x(2, length);
+  const std::string name = kw::format("words::long_row<%s, kw::RowTile<%d, 1, %d, %d, %d>>", type_name<T>, threads, vectors, vec, align);
+  const auto out = run<float, T>(name, 2, static_cast<uint32_t>(threads), x.data, 2, 2, length);
+  if (!KW_EXPECT(same_bits(out, {sum_of_squares(x.value[0], vec), sum_of_squares(x.value[1], vec)}))) std::cerr << "  " << name << '\n';
+}
+
+template <class T>
+void columns(int threads, int rows, int vectors, int64_t count, int64_t length) {
+  const Rows<T> x(count, length);
+  Floats want;
+  for (size_t i = 0; i < static_cast<size_t>(length); i++) {
+    Floats groups(static_cast<size_t>(rows));
+    for (size_t r = 0; r < x.value.size(); r++) groups[r % groups.size()] += x.value[r][i];
+    for (size_t g = 1; g < groups.size(); g++) groups[0] += groups[g];
+    want.push_back(groups[0]);
+  }
+  const std::string name = kw::format("words::columns<%s, kw::RowTile<%d, %d, %d, %d, 16>>", type_name<T>, threads, rows, vectors,
+                                      16 / static_cast<int>(sizeof(T)));
+  if (!KW_EXPECT(same_bits(run<float, T>(name, 1, static_cast<uint32_t>(threads * rows), x.data, want.size(), count, length), want)))
+    std::cerr << "  " << name << '\n';
+}
+
+void all() {
+  types();
+  arithmetic();
+  copies<uint32_t>("unsigned", 4);
+  copies<uint16_t>("unsigned short", 8);
+  for (auto [threads, groups] : {std::pair{1, 32}, {4, 8}, {32, 4}, {64, 1}, {64, 4}, {128, 2}, {256, 1}, {512, 2}, {1024, 1}})
+    sums(threads, groups);
+  // One row length, many tiles: the same bits.
+  for (auto [threads, rows, vectors] : {std::tuple{4, 8, 8}, {16, 8, 2}, {32, 4, 1}, {64, 2, 1}, {128, 1, 2}}) {
+    row<uint16_t>(threads, rows, vectors, 16, 248, "float");
+    row<uint16_t>(threads, rows, vectors, 2, 241, "kw::One");
+  }
+  for (auto [threads, rows, vectors] : {std::tuple{64, 4, 8}, {128, 1, 4}, {256, 1, 2}, {512, 1, 1}, {1024, 1, 1}}) {
+    row<uint16_t>(threads, rows, vectors, 8, 4092, "kw::One");
+    row<float>(threads, rows, vectors, 16, 2048, "float");
+  }
+  row<float>(1024, 1, 4, 4, 16383, "float");
+  row<uint16_t>(512, 1, 4, 16, 16384, "kw::One");
+  long_row<uint16_t>(512, 4, 16, 16384);
+  long_row<uint16_t>(512, 2, 2, 16391);
+  long_row<float>(1024, 1, 16, 16384);
+  long_row<float>(256, 4, 8, 12290);
+  columns<uint16_t>(16, 8, 2, 37, 256);
+  columns<float>(64, 4, 1, 9, 252);
+  columns<float>(256, 1, 2, 5, 2044);
+}
+
+}  // namespace
+
+int main() {
+  kw::set_kernel_path(KW_SOURCE_DIR);  // where tests/device lies; it is not part of the library
+  std::string why;
+  if (!kw::find_driver(&why) || kw::device_count() == 0) {
+    if (kw::emulator_requested()) KW_EXPECT_EQ(why, "");
+    kw::use_emulator();  // the words are the device's alone: without a GPU they run here
+  }
+  if (!kw::driver().emulator) {
+    all();
+    return kw::test::finish();
+  }
+  const auto set = reinterpret_cast<int (*)(const char*, const char*)>(dlsym(kw::driver().handle, "kwemu_set"));
+  const auto reports = reinterpret_cast<int (*)()>(dlsym(kw::driver().handle, "kwemu_report_count"));
+  KW_EXPECT(set && reports);
+  for (const char* schedule : {"inorder", "greedy", "shuffle"}) {
+    KW_EXPECT_EQ(set("schedule", schedule), 0);
+    all();
+    KW_EXPECT_EQ(reports(), 0);
+  }
+  return kw::test::finish();
+}

@@ -1,0 +1,50 @@
+"""Module classes that rooms bring: found by the package, equal to torch's own, good for training, saving and compiling."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import DEVICES
+
+import kernelwright.torch as kt
+
+
+class TorchMLP(torch.nn.Module):
+    def __init__(self, h, i):
+        super().__init__()
+        self.gate_proj, self.up_proj, self.down_proj = (torch.nn.Linear(a, b, bias=False) for a, b in ((h, i), (h, i), (i, h)))
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+PAIRS = {
+    "RMSNorm": (lambda: kt.RMSNorm(32), lambda: torch.nn.RMSNorm(32, eps=1e-6)),
+    "RMSNorm without weight": (lambda: kt.RMSNorm(32, elementwise_affine=False), lambda: torch.nn.RMSNorm(32, 1e-6, False)),
+    "GatedMLP": (lambda: kt.GatedMLP(32, 48), lambda: TorchMLP(32, 48)),
+}
+PAIRS = {k: v for k, v in PAIRS.items() if hasattr(kt, k.split()[0])}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", PAIRS)
+def test_equal_to_torch(name, device):
+    ours, theirs = (make().to(device) for make in PAIRS[name])
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    ours.load_state_dict(theirs.state_dict())
+    x = torch.randn(4, 6, 32, device=device, requires_grad=True)
+    a, b = ours(x), theirs(x)
+    torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+    ga = torch.autograd.grad(a.square().sum(), [x, *ours.parameters()])
+    gb = torch.autograd.grad(b.square().sum(), [x, *theirs.parameters()])
+    for p, q in zip(ga, gb, strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-4, atol=1e-4)
+    compiled = torch.compile(ours, fullgraph=True, dynamic=True)
+    torch.testing.assert_close(compiled(x), a, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not hasattr(kt, "SwiGLU"), reason="the room is not there")
+def test_halves():
+    x = torch.randn(3, 64)
+    assert torch.equal(kt.SwiGLU()(x), kt.SwiGLU()(x[:, :32].contiguous(), x[:, 32:].contiguous()))
+    with pytest.raises(ValueError, match="two halves"):
+        kt.SwiGLU()(torch.randn(3, 5))
