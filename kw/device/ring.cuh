@@ -1,5 +1,6 @@
-// Ring: memory on its way to a thread while it works on what came before. Each thread has a queue of its own in dynamic shared memory, which
-// it fills with asynchronous copies and empties itself, so no barrier is needed, and what is on its way takes no registers. From sm_80 on.
+// Ring: memory on its way to a thread while it works on what came before. Each thread has a queue of its own in dynamic shared memory,
+// which it fills with asynchronous copies and empties itself, so no barrier is needed, and what is on its way takes no registers. From
+// sm_80 on.
 //
 //   Ring<slots, 2, block> ring;                     `slots` places, each of 2 vectors of 16 bytes; Ring::bytes of dynamic shared memory
 //   ring.fetch(i, 0, px, true), ring.fetch(i, 1, py, true), ring.sent();          into every place once, in order
