@@ -1,6 +1,4 @@
 // The room of RMSNorm: contracts, which kernel with which tile, and how it is launched.
-#include "kw/ops/rms_norm/rms_norm.h"
-
 #include "kw/core/row_tile.h"
 #include "kw/ops/rms_norm/rms_norm_bench.h"
 #include "kw/ops/rms_norm/rms_norm_params.cuh"
@@ -12,6 +10,16 @@ void forward_cpu(const Call& c);  // rms_norm_cpu.cpp
 void backward_cpu(const Call& c);
 
 namespace {
+
+constexpr char forward_contract[] = R"(
+  rms_norm(x: T[*B, N], weight: W[N]?, *, eps: float >= 0 = 1e-6) -> y: T[*B, N]
+    where T: f32 bf16, W: T f32
+    gradient dx, dweight = rms_norm_backward(dy, x, weight, eps))";
+
+constexpr char backward_contract[] = R"(
+  rms_norm_backward(dy: T[*B, N], x: T[*B, N], weight: W[N]?, *, eps: float >= 0) -> (dx: T[*B, N], dweight: sum W[N]?)
+    where T: f32 bf16, W: T f32
+    scratch part: acc(T)[min(B, 1024), N]?)";
 
 // The weight's type in device code; kw::One when there is no weight.
 const char* weight_type(const Problem& p) { return p.has("weight") ? p.type("W") : "kw::One"; }
@@ -36,13 +44,11 @@ constexpr TunedTile forward_tiles[] = {
 
 void choose_forward(const Problem& p, const kw_device_facts&, Choice& out) {
   const DType type = p.dtype("T");
-  // Beside an f32 weight the tuned 16-bit tiles lose up to 29 %, and the rule's are within 2 % of the best.
-  const bool wide = p.has("weight") && p.dtype("W") != type;
   const auto kernel = [&](const char* file, const char* name, const RowTile& tile) {
     out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s>", name, p.type("T"), weight_type(p), tile.name().c_str()));
     out.tile(tile);
   };
-  if (const auto tile = choose_row_tile(wide ? std::span<const TunedTile>{} : forward_tiles, p, type, p.dim("N"), 8))
+  if (const auto tile = choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
     kernel("kw/ops/rms_norm/rms_norm.cuh", "forward", *tile);
   else
     kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
@@ -124,8 +130,8 @@ constexpr TunedTile backward_tiles[] = {
     {KW_F32, 512, 1, 2, 2},   //  4096
     {KW_F32, 1024, 1, 2, 1},  //  8192
 };
+// Too long to have the next row on its way as well.
 constexpr TunedTile backward_tiles_full[] = {
-    // too long to have the next row on its way as well
     {KW_BF16, 512, 1, 4, 1},  // 16384
     {KW_F32, 512, 1, 6, 1},   // 12288
     {KW_F32, 512, 1, 7, 1},   // 14336
@@ -135,7 +141,8 @@ constexpr TunedTile backward_tiles_full[] = {
 void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
   const int32_t sums = type == KW_F32 ? 4 : 8;  // registers of a vector's f32 sums for dweight
-  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, const std::string& more, int32_t slots = 0) {
+  const auto kernel = [&](const char* file, const char* name, RowTile tile, const std::string& more, int32_t slots = 0) {
+    tile.blocks = std::clamp(gpu.threads_per_sm / static_cast<int32_t>(tile.block()), 1, tile.blocks);
     out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %d%s>", name, p.type("T"), weight_type(p), tile.name().c_str(), tile.blocks,
                             more.c_str()));
     out.tile(BackwardTile{tile, slots});
@@ -148,7 +155,7 @@ void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) 
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *full, ", false");
   else
     kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long", long_row_tile(p, type, p.dim("N"), 2, 1), "");
-  if (p.has("weight")) out.kernel("kw/ops/rms_norm/rms_norm_columns.cuh", format("kw::ops::rms_norm::sum_parts<float, %s>", p.type("W")));
+  if (p.has("weight")) out.kernel("kw/ops/rms_norm/rms_norm_backward.cuh", format("kw::ops::rms_norm::sum_parts<float, %s>", p.type("W")));
 }
 
 void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& choice, Launches& out) {
@@ -165,9 +172,9 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
                            c.row_stride("x"), c.row_stride("dx"), 1.0 / static_cast<double>(length), c.attr("eps")},
             backward.shared_bytes());
   if (!c.has("weight")) return;
-  // One thread per column reads few parts as fast as memory gives them; with many, up to 32 slices of about 8 parts keep as much in flight.
-  const auto slices =
-      static_cast<int32_t>(std::clamp<int64_t>(static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(blocks / 8))), 1, 32));
+  // One thread per column reads few parts as fast as memory gives them; with many, up to 32 slices of 8 parts or more keep as much in
+  // flight.
+  const int32_t slices = std::clamp<int32_t>(static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(blocks / 8))), 1, 32);
   const int32_t columns = std::max(32, 128 / slices);
   out.add(1, grid_for(length, columns), static_cast<uint32_t>(columns * slices),
           ColumnParams{c.data("part"), c.data("dweight"), blocks, length, columns});
@@ -175,19 +182,9 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
 
 // ---- the ops -----------------------------------------------------------------------------------------------------------------
 
-constexpr kw_op_def forward_op = make_op<choose_forward, fill_forward, forward_cpu, forward_reference>(R"(
-  rms_norm(x: T[*B, N], weight: W[N]?, *, eps: float >= 0 = 1e-6) -> y: T[*B, N]
-    where T: f32 bf16, W: T f32
-    gradient dx, dweight = rms_norm_backward(dy, x, weight, eps)
-)",
-                                                                                                       forward_bench);
-
-constexpr kw_op_def backward_op = make_op<choose_backward, fill_backward, backward_cpu, backward_reference>(R"(
-  rms_norm_backward(dy: T[*B, N], x: T[*B, N], weight: W[N]?, *, eps: float >= 0) -> (dx: T[*B, N], dweight: sum W[N]?)
-    where T: f32 bf16, W: T f32
-    scratch part: acc(T)[min(B, 1024), N]?
-)",
-                                                                                                            backward_bench);
+constexpr kw_op_def forward_op = make_op<choose_forward, fill_forward, forward_cpu, forward_reference>(forward_contract, forward_bench);
+constexpr kw_op_def backward_op =
+    make_op<choose_backward, fill_backward, backward_cpu, backward_reference>(backward_contract, backward_bench);
 
 }  // namespace
 }  // namespace kw::ops::rms_norm

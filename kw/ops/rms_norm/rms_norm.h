@@ -7,7 +7,7 @@ namespace kw {
 // x: [*B, N], f32 or bf16. weight: [N] of x's type or f32, or null (all ones). y: as x.
 // Sums are kept in f32 and the result is rounded once, to y's type. Bitwise equal from run to run; a row's result does not depend on the
 // other rows, nor on where the row lies in memory. A NaN in a row makes that row NaN; so does an infinity at its own place, and the rest of
-// that row zero, as every finite row is whose mean square overflows f32. The inputs are not written, and must not overlap y (y may be x).
+// that row zero, as every finite row is whose mean square overflows f32. The inputs are not written; y must not overlap them.
 // `stream` is the CUstream of x's device, null for its default stream; ignored on the CPU. Asynchronous on CUDA; allocates nothing.
 // Throws kw::Error with a sentence when dtype, shape, device or layout do not fit; y is untouched then.
 inline void rms_norm(void* stream, const kw_tensor& x, const kw_tensor* weight, const kw_tensor& y, double eps = 1e-6) {

@@ -1,5 +1,6 @@
 // The room of SwiGLU: contracts, the tile, and how it is launched.
-#include "kw/ops/swiglu/swiglu.h"
+#include <algorithm>
+#include <initializer_list>
 
 #include "kw/core/row_tile.h"
 #include "kw/ops/swiglu/swiglu_bench.h"
@@ -12,6 +13,15 @@ void forward_cpu(const Call& c);  // swiglu_cpu.cpp
 void backward_cpu(const Call& c);
 
 namespace {
+
+constexpr char forward_contract[] = R"(
+  swiglu(gate: T[*B, N], up: T[*B, N]) -> y: T[*B, N]
+    where T: f32 bf16
+    gradient dgate, dup = swiglu_backward(dy, gate, up))";
+
+constexpr char backward_contract[] = R"(
+  swiglu_backward(dy: T[*B, N], gate: T[*B, N], up: T[*B, N]) -> (dgate: T[*B, N], dup: T[*B, N])
+    where T: f32 bf16)";
 
 // One vector per thread and many small blocks reach 102 % of the copy rate (measured, README.md): nothing is shared, so nothing is tuned.
 void choose(const Problem& p, Choice& out, const char* kernel) {
@@ -54,18 +64,9 @@ void fill_backward(const Call& c, const kw_device_facts&, const kw_choice& choic
                          static_cast<uint32_t>(rows.pieces)});
 }
 
-constexpr kw_op_def forward_op = make_op<choose_forward, fill_forward, forward_cpu, forward_reference>(R"(
-  swiglu(gate: T[*B, N], up: T[*B, N]) -> y: T[*B, N]
-    where T: f32 bf16
-    gradient dgate, dup = swiglu_backward(dy, gate, up)
-)",
-                                                                                                       forward_bench);
-
-constexpr kw_op_def backward_op = make_op<choose_backward, fill_backward, backward_cpu, backward_reference>(R"(
-  swiglu_backward(dy: T[*B, N], gate: T[*B, N], up: T[*B, N]) -> (dgate: T[*B, N], dup: T[*B, N])
-    where T: f32 bf16
-)",
-                                                                                                            backward_bench);
+constexpr kw_op_def forward_op = make_op<choose_forward, fill_forward, forward_cpu, forward_reference>(forward_contract, forward_bench);
+constexpr kw_op_def backward_op =
+    make_op<choose_backward, fill_backward, backward_cpu, backward_reference>(backward_contract, backward_bench);
 
 }  // namespace
 }  // namespace kw::ops::swiglu
