@@ -51,7 +51,7 @@ void choose_forward(const Problem& p, const kw_device_facts&, Choice& out) {
   if (const auto tile = choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
     kernel("kw/ops/rms_norm/rms_norm.cuh", "forward", *tile);
   else
-    kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
+    kernel("kw/ops/rms_norm/rms_norm.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
 }
 
 void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
@@ -67,8 +67,10 @@ void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice
 
 struct BackwardTile {
   RowTile row;
-  int32_t slots;                                                                             // of the ring; 0 without one
-  uint32_t shared_bytes() const { return static_cast<uint32_t>(slots) * row.block() * 32; }  // a slot is 16 bytes of x and of dy per thread
+  int32_t slots;  // of the ring; 0 without one
+
+  // A slot is 16 bytes of x and of dy for each thread.
+  uint32_t shared_bytes() const { return static_cast<uint32_t>(slots) * row.block() * 32; }
 };
 
 struct RingTile {
@@ -76,21 +78,22 @@ struct RingTile {
   int32_t slots;
 };
 
-// Fastest of about 1000 candidates on one H200, 2026-11-30, at 512 MiB a tensor; microseconds beside them, where 3 times 512 MiB take 379
-// at the copy rate. What counts is how much is on its way while a row is worked on: (slots - vectors) * 32 bytes per thread. 16 KB per
-// multiprocessor are too few (1.2 times the time), 32 to 48 KB best, 64 KB and more cost 1-5 %: reads then disturb the writes.
+// Fastest of about 1000 candidates on one H200, 2026-11-30, at 512 MiB a tensor, one tensor behind the other; microseconds beside them,
+// where 3 times 512 MiB take 379 at the copy rate. What counts is how much is on its way while a row is worked on: (slots - vectors) * 32
+// bytes per thread. 16 KB per multiprocessor are too few (1.2 times the time), 32 to 48 KB best, 64 KB and more cost 1-5 %: reads then
+// disturb the writes.
 constexpr RingTile ring_tiles[] = {
-    {{KW_BF16, 128, 8, 1, 1}, 2},   //  1024: 386
-    {{KW_BF16, 128, 1, 2, 3}, 4},   //  2048: 390
-    {{KW_BF16, 512, 2, 1, 1}, 2},   //  4096: 389
-    {{KW_BF16, 128, 2, 5, 1}, 10},  //  5120: 396
-    {{KW_BF16, 1024, 1, 1, 1}, 3},  //  8192: 387
-    {{KW_BF16, 256, 1, 7, 1}, 12},  // 14336: 393
-    {{KW_BF16, 256, 1, 8, 1}, 12},  // 16384: 394
-    {{KW_F32, 256, 1, 1, 2}, 3},    //  1024: 386
-    {{KW_F32, 256, 2, 4, 1}, 5},    //  4096: 388
-    {{KW_F32, 256, 1, 8, 1}, 10},   //  8192: 390
-    {{KW_F32, 512, 1, 8, 1}, 9},    // 16384: 399
+    {{KW_BF16, 128, 6, 1, 1}, 3},   //  1024: 386
+    {{KW_BF16, 128, 1, 2, 3}, 4},   //  2048: 391
+    {{KW_BF16, 512, 2, 1, 1}, 2},   //  4096: 393
+    {{KW_BF16, 128, 2, 5, 1}, 10},  //  5120: 399
+    {{KW_BF16, 1024, 1, 1, 1}, 2},  //  8192: 389
+    {{KW_BF16, 256, 1, 7, 1}, 12},  // 14336: 394
+    {{KW_BF16, 256, 1, 8, 1}, 12},  // 16384: 395
+    {{KW_F32, 256, 1, 1, 2}, 3},    //  1024: 388
+    {{KW_F32, 256, 2, 4, 1}, 5},    //  4096: 390
+    {{KW_F32, 256, 1, 8, 1}, 9},    //  8192: 391
+    {{KW_F32, 512, 1, 8, 1}, 9},    // 16384: 400
 };
 
 // The tile for a ring, or nothing when this GPU has none, rows are not aligned, or x and dy of a row do not fit into shared memory.
@@ -108,13 +111,10 @@ std::optional<BackwardTile> choose_ring(const Problem& p, const kw_device_facts&
   for (const auto& [t, slots] : ring_tiles)
     if (t.dtype == type && covers(t, need)) return fitting({t.threads, t.rows, t.vectors, vec, 16, t.blocks}, slots);
   if (need < 128) return std::nullopt;  // registers do as well there: 98 % of the copy rate
-  // The rule, within 4 % of the best: one block of 512 threads with 3 or 4 vectors each, 2 or 3 more on their way; more vectors only for
-  // the longest rows, as long as the sums of their columns take a quarter of the registers.
-  for (int32_t threads = 32; threads <= 512; threads *= 2) {
-    const auto vectors = static_cast<int32_t>((need + threads - 1) / threads);
-    if (vectors <= 4 || (threads == 512 && vectors * vec <= 32))
+  // The rule, within 4 % of the best: one block of 512 threads with 3 or 4 vectors each, 2 or 3 more on their way.
+  for (int32_t threads = 32; threads <= 512; threads *= 2)
+    if (const auto vectors = static_cast<int32_t>((need + threads - 1) / threads); vectors <= 4)
       return fitting({threads, 512 / threads, vectors, vec, 16, 1}, vectors + (vectors == 3 ? 3 : 2));
-  }
   return std::nullopt;
 }
 
