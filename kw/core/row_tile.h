@@ -28,6 +28,12 @@ struct TunedTile {  // won the measurement at rows of `threads * vectors` vector
   int32_t threads, rows, vectors, blocks;
 };
 
+// A tuned tile serves rows that fill more than 7/8 of it (covering 70 % too much costs 13-55 %, measured). `need`: vectors of a row.
+inline bool covers(const TunedTile& t, int64_t need) {
+  const int64_t have = int64_t{t.threads} * t.vectors;
+  return need <= have && need * 8 > have * 7;
+}
+
 // Elements of one vector, and the widest access that divides every row's address and length.
 inline int32_t vector_elements(DType dtype) { return std::max(1, 16 / dtype_bytes(dtype)); }
 inline int32_t access_bytes(const Problem& p, DType dtype, int64_t length) {
@@ -38,18 +44,15 @@ inline int32_t access_bytes(const Problem& p, DType dtype, int64_t length) {
 // The tile for rows of `length` elements that a kernel keeps in registers, or nothing when they do not fit. `registers` is what one
 // vector takes in a thread, over all that the kernel holds at the same place of the row.
 //
-// A tuned tile serves rows that fill more than 7/8 of it (covering 70 % too much costs 13-55 %, measured). The rule for all others: 2 or 3
-// vectors per thread for rows of up to 256 vectors and for kernels that hold much, 4 to 7 for the rest, more only where nothing else fits;
-// at least 128 threads per block; half of the registers for the row, half for everything else. Measured beside tuned tiles, such a rule lost
-// 0-4 % (6.5 % at worst, rows of powers of two).
+// The rule for rows that no tuned tile covers: 2 or 3 vectors per thread for rows of up to 256 vectors and for kernels that hold much, 4 to
+// 7 for the rest, more only where nothing else fits; at least 128 threads per block; half of the registers for the row, half for everything
+// else. Measured beside tuned tiles, such a rule lost 0-4 % (6.5 % at worst, rows of powers of two).
 inline std::optional<RowTile> choose_row_tile(std::span<const TunedTile> tuned, const Problem& p, DType dtype, int64_t length,
                                               int32_t registers) {
   const int32_t vec = vector_elements(dtype), align = access_bytes(p, dtype, length);
   const int64_t need = std::max<int64_t>(1, (length + vec - 1) / vec);  // vectors of a row
-  for (const TunedTile& t : tuned) {
-    const int64_t have = int64_t{t.threads} * t.vectors;
-    if (t.dtype == dtype && need <= have && need * 8 > have * 7) return RowTile{t.threads, t.rows, t.vectors, vec, align, t.blocks};
-  }
+  for (const TunedTile& t : tuned)
+    if (t.dtype == dtype && covers(t, need)) return RowTile{t.threads, t.rows, t.vectors, vec, align, t.blocks};
   constexpr int32_t registers_per_sm = 65536;  // of every GPU from sm_75 on
   constexpr int32_t overhead = 40;             // registers of a thread for addresses and temporaries, from compiled kernels
   for (const int64_t target : {need <= 256 || registers > 8 ? 2 : 4, 4, 8}) {  // vectors per thread, up to twice as many

@@ -87,7 +87,12 @@ struct RowTile {
   template <class S, class Op, class... Shares>
   KW_WORD void fold(Vec<S, lanes>& partial, Op op, const Shares&... shares) const {
 #pragma unroll
-    for (int i = 0; i < vectors; i++) fold_vector(partial[i % lanes], op, shares.at(i)...);
+    for (int i = 0; i < vectors; i++) fold(i, partial, op, shares.at(i)...);
+  }
+  template <class S, class Op, class A, class... Rest>  // vector i alone
+  KW_WORD void fold(int i, Vec<S, lanes>& partial, Op op, const Vec<A, vec>& first, const Rest&... rest) const {
+#pragma unroll
+    for (int j = 0; j < vec; j++) partial[i % lanes] = op(partial[i % lanes], first[j], rest[j]...);
   }
   template <class S>
   KW_WORD S total(Vec<S, lanes>& partial) {
@@ -100,20 +105,33 @@ struct RowTile {
   template <class T, class Op, class... Shares>
   KW_WORD void store(T* p, int64_t n, Op op, const Shares&... shares) const {
 #pragma unroll
-    for (int i = 0; i < vectors; i++)
-      kw::store<align>(p + start(i), pack<T>(map_vector<acc_t<T>>(op, shares.at(i)...)), count(n) - start(i));
+    for (int i = 0; i < vectors; i++) store(i, p, n, op, shares.at(i)...);
+  }
+  template <class T, class Op, class... Vectors>  // vector i alone
+  KW_WORD void store(int i, T* p, int64_t n, Op op, const Vectors&... v) const {
+    kw::store<align>(p + start(i), pack<T>(map_vector<acc_t<T>>(op, v...)), count(n) - start(i));
   }
   // columns[i] = op(columns[i], elements at i...): sums down the rows, kept by the thread that owns the column.
   template <class A, class Op, class... Shares>
   KW_WORD void update(Share<A>& columns, Op op, const Shares&... shares) const {
 #pragma unroll
-    for (int i = 0; i < vectors; i++) columns.v[i] = map_vector<A>(op, columns.at(i), shares.at(i)...);
+    for (int i = 0; i < vectors; i++) update(i, columns, op, shares.at(i)...);
+  }
+  template <class A, class Op, class... Vectors>  // vector i alone
+  KW_WORD void update(int i, Share<A>& columns, Op op, const Vectors&... v) const {
+    columns.v[i] = map_vector<A>(op, columns.at(i), v...);
   }
   // Adds the columns of the block's groups, in order, into group 0's. Every thread of the block calls it, once.
   template <class A>
   KW_WORD void fold_groups(Share<A>& columns) const {
     if constexpr (rows > 1) {
       __shared__ Share<A> buffer[block];
+      fold_groups(columns, buffer);
+    }
+  }
+  template <class A>  // with shared memory of the caller's: `block` of them
+  KW_WORD void fold_groups(Share<A>& columns, Share<A>* buffer) const {
+    if constexpr (rows > 1) {
       buffer[threadIdx.x] = columns;
       __syncthreads();
 #pragma unroll 1
@@ -123,16 +141,12 @@ struct RowTile {
     }
   }
 
+  KW_WORD static int start(int i) { return (i * threads + thread()) * vec; }  // first element of this thread's vector i
+
  private:
-  // First element of vector i, and n as far as this tile is concerned.
-  KW_WORD static int start(int i) { return (i * threads + thread()) * vec; }
+  // n as far as this tile is concerned.
   KW_WORD static int count(int64_t n) { return n < length ? static_cast<int>(n) : length; }
 
-  template <class S, class Op, class... Vectors>
-  KW_WORD static void fold_vector(S& sum, Op op, const Vectors&... vectors) {
-#pragma unroll
-    for (int j = 0; j < vec; j++) sum = op(sum, vectors[j]...);
-  }
   template <class A, class Op, class... Vectors>
   KW_WORD static Vec<A, vec> map_vector(Op op, const Vectors&... vectors) {
     Vec<A, vec> out;

@@ -21,7 +21,7 @@ struct Params {  // as in tests/device/words.cuh
 
 template <class Out, class In>
 std::vector<Out> run(const std::string& kernel, uint32_t blocks, uint32_t threads, const std::vector<In>& in, size_t out_count,
-                     int64_t count, int64_t length = 0, const std::vector<unsigned char>& in2 = {}) {
+                     int64_t count, int64_t length = 0, const std::vector<unsigned char>& in2 = {}, int shared_bytes = 0) {
   const kw_device_facts& gpu = kw::device_facts(0);
   kw::DeviceBuffer from(0, std::max<size_t>(1, in.size() * sizeof(In))), factor(0, in2.size() + 1), to(0, out_count * sizeof(Out));
   from.upload(in.data(), in.size() * sizeof(In));
@@ -33,6 +33,7 @@ std::vector<Out> run(const std::string& kernel, uint32_t blocks, uint32_t thread
   kw_launch launch{};
   launch.grid[0] = blocks, launch.grid[1] = launch.grid[2] = 1;
   launch.block[0] = threads, launch.block[1] = launch.block[2] = 1;
+  launch.shared_bytes = static_cast<uint32_t>(shared_bytes);
   launch.params_bytes = sizeof params;
   std::memcpy(launch.params, &params, sizeof params);
   kw::ContextGuard guard(kw::driver(), 0);
@@ -249,6 +250,23 @@ void columns(int threads, int rows, int vectors, int64_t count, int64_t length) 
     std::cerr << "  " << name << '\n';
 }
 
+// ---- a ring --------------------------------------------------------------------------------------------------------------------
+
+void ring(int slots, int step, int threads, int64_t count, int64_t length) {
+  Floats in, want;
+  std::vector<unsigned char> in2;
+  for (int64_t i = 0; i < count * threads * 4; i++) {
+    const auto a = static_cast<float>(i), b = static_cast<float>(i % 97);
+    in.push_back(a);
+    in2.insert(in2.end(), reinterpret_cast<const unsigned char*>(&b), reinterpret_cast<const unsigned char*>(&b + 1));
+    want.push_back(i < length ? a + 2 * b : 0);
+  }
+  for (int t = 0; t < threads; t++) want.push_back(static_cast<float>(threads - 1 - t));
+  const std::string name = kw::format("words::ring<%d, %d, %d>", slots, step, threads);
+  const auto out = run<float, float>(name, 1, static_cast<uint32_t>(threads), in, want.size(), count, length, in2, slots * 32 * threads);
+  if (!KW_EXPECT(same_bits(out, want))) std::cerr << "  " << name << " count " << count << " length " << length << '\n';
+}
+
 void all() {
   types();
   arithmetic();
@@ -274,6 +292,12 @@ void all() {
   columns<uint16_t>(16, 8, 2, 37, 256);
   columns<float>(64, 4, 1, 9, 252);
   columns<float>(256, 1, 2, 5, 2044);
+  if (kw::device_facts(0).arch < 80) return;
+  ring(1, 1, 64, 5, 5 * 64 * 4);
+  ring(2, 1, 96, 7, 7 * 96 * 4 - 4);
+  ring(3, 3, 32, 12, 9 * 32 * 4);
+  ring(6, 4, 64, 20, 1000);
+  ring(13, 8, 128, 48, 48 * 128 * 4);  // 53 KB
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Conformance kernels of the device words (kw/device): each gives results that tests/cpp/device_words_test.cpp computes on the host.
 #pragma once
+#include "kw/device/ring.cuh"
 #include "kw/device/row.cuh"
 
 namespace words {
@@ -96,6 +97,37 @@ __global__ void __launch_bounds__(Tile::block) columns(const Params p) {
     tile.update(sums, [](float s, float x) { return s + x; }, tile.load(kw::as<T>(p.in) + row * p.length, p.length));
   tile.fold_groups(sums);
   tile.store(kw::as<float>(p.out), tile.group() == 0 ? p.length : 0, [](float s) { return s; }, sums);
+}
+
+// ---- a ring, from sm_80 on: each thread goes through `count` vectors of in and of in2, `step` at a time, and writes in + 2 in2; elements
+// from `length` on come as zeros. Then the ring's memory carries each thread's number to its opposite ----
+template <int slots, int step, int threads>
+__global__ void __launch_bounds__(threads) ring(const Params p) {
+  kw::Ring<slots, 2, threads> ring;
+  const int thread = threadIdx.x, count = static_cast<int>(p.count);
+  float* out = kw::as<float>(p.out);
+  const auto fetch = [&](int place, int i) {
+    const int64_t start = (int64_t{i} * threads + thread) * 4;
+    const bool present = i < count && start < p.length;
+    ring.fetch(place, 0, kw::as<float>(p.in) + start, present);
+    ring.fetch(place, 1, kw::as<float>(p.in2) + start, present);
+    ring.sent();
+  };
+  for (int i = 0; i < slots; i++) fetch(i, i);
+  for (int first = 0; first < count; first += step) {  // step divides count
+    ring.template wait<slots - step>();
+    for (int i = 0; i < step; i++) {
+      const auto a = ring.template at<float, 4>(i, 0), b = ring.template at<float, 4>(i, 1);
+      fetch(i, first + i + slots);
+      for (int j = 0; j < 4; j++) out[((first + i) * threads + thread) * 4 + j] = kw::fused(2.0f, b[j], a[j]);
+    }
+    ring.advance(step);
+  }
+  ring.template wait<0>();
+  int* numbers = ring.template reuse<int>();
+  numbers[threads - 1 - thread] = thread;
+  __syncthreads();
+  out[count * threads * 4 + thread] = static_cast<float>(numbers[thread]);
 }
 
 }  // namespace words

@@ -29,7 +29,7 @@ const char* weight_type(const Problem& p) { return p.has("weight") ? p.type("W")
 // Fastest of about 20 000 candidates on one H200 at 256 MiB (97-99 % of the copy rate); see README.md. Launched without a loop over rows,
 // so `blocks` is not used.
 constexpr TunedTile forward_tiles[] = {
-    {KW_BF16, 128, 1, 1, 0},  //  1024
+    {KW_BF16, 64, 2, 2, 0},   //  1024
     {KW_BF16, 64, 4, 8, 0},   //  4096
     {KW_BF16, 128, 1, 5, 0},  //  5120
     {KW_BF16, 128, 2, 8, 0},  //  8192
@@ -39,21 +39,19 @@ constexpr TunedTile forward_tiles[] = {
     {KW_F32, 128, 1, 2, 0},   //  1024
     {KW_F32, 512, 1, 2, 0},   //  4096
     {KW_F32, 1024, 1, 2, 0},  //  8192
-    {KW_F32, 1024, 1, 4, 0},  // 16384
+    {KW_F32, 512, 1, 8, 0},   // 16384
 };
 
 void choose_forward(const Problem& p, const kw_device_facts&, Choice& out) {
   const DType type = p.dtype("T");
-  // An f32 weight beside 16-bit rows takes two thirds of the registers: the tuned tiles would run short.
-  const bool wide = p.has("weight") && p.dtype("W") != type;
   const auto kernel = [&](const char* file, const char* name, const RowTile& tile) {
     out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s>", name, p.type("T"), weight_type(p), tile.name().c_str()));
     out.tile(tile);
   };
-  if (const auto tile = choose_row_tile(wide ? std::span<const TunedTile>{} : forward_tiles, p, type, p.dim("N"), wide ? 12 : 8))
+  if (const auto tile = choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
     kernel("kw/ops/rms_norm/rms_norm.cuh", "forward", *tile);
   else
-    kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
+    kernel("kw/ops/rms_norm/rms_norm.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
 }
 
 void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
@@ -67,8 +65,61 @@ void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice
 
 // ---- backward ----------------------------------------------------------------------------------------------------------------
 
-// After the prototype's winners where those held rows in registers (256, 1024; 98 % of the copy rate), by registers for the rest, whose
-// winners went through a ring in shared memory.
+struct BackwardTile {
+  RowTile row;
+  int32_t slots;  // of the ring; 0 without one
+
+  // A slot is 16 bytes of x and of dy for each thread.
+  uint32_t shared_bytes() const { return static_cast<uint32_t>(slots) * row.block() * 32; }
+};
+
+struct RingTile {
+  TunedTile tile;
+  int32_t slots;
+};
+
+// Fastest of about 1000 candidates on one H200, 2026-11-30, at 512 MiB a tensor, one tensor behind the other; microseconds beside them,
+// where 3 times 512 MiB take 379 at the copy rate. What counts is how much is on its way while a row is worked on: (slots - vectors) * 32
+// bytes per thread. 16 KB per multiprocessor are too few (1.2 times the time), 32 to 48 KB best, 64 KB and more cost 1-5 %: reads then
+// disturb the writes.
+constexpr RingTile ring_tiles[] = {
+    {{KW_BF16, 128, 6, 1, 1}, 3},   //  1024: 386
+    {{KW_BF16, 128, 1, 2, 3}, 4},   //  2048: 391
+    {{KW_BF16, 512, 2, 1, 1}, 2},   //  4096: 393
+    {{KW_BF16, 128, 2, 5, 1}, 10},  //  5120: 399
+    {{KW_BF16, 1024, 1, 1, 1}, 2},  //  8192: 389
+    {{KW_BF16, 256, 1, 7, 1}, 12},  // 14336: 394
+    {{KW_BF16, 256, 1, 8, 1}, 12},  // 16384: 395
+    {{KW_F32, 256, 1, 1, 2}, 3},    //  1024: 388
+    {{KW_F32, 256, 2, 4, 1}, 5},    //  4096: 390
+    {{KW_F32, 256, 1, 8, 1}, 9},    //  8192: 391
+    {{KW_F32, 512, 1, 8, 1}, 9},    // 16384: 400
+};
+
+// The tile for a ring, or nothing when this GPU has none, rows are not aligned, or x and dy of a row do not fit into shared memory.
+std::optional<BackwardTile> choose_ring(const Problem& p, const kw_device_facts& gpu) {
+  const DType type = p.dtype("T");
+  const int32_t vec = vector_elements(type);
+  const int64_t length = p.dim("N"), need = (length + vec - 1) / vec;  // vectors of a row
+  if (gpu.arch < 80 || access_bytes(p, type, length) != 16) return std::nullopt;
+  const auto fitting = [&](const RowTile& row, int32_t slots) -> std::optional<BackwardTile> {
+    const int32_t slot = static_cast<int32_t>(row.block()) * 32, sums = static_cast<int32_t>(row.block()) * 16, reserved = 1024;
+    const int32_t most = (std::min(gpu.shared_per_sm / row.blocks - reserved, gpu.shared_per_block) - sums) / slot;
+    if (most <= row.vectors) return std::nullopt;
+    return BackwardTile{row, std::min(slots, most)};
+  };
+  for (const auto& [t, slots] : ring_tiles)
+    if (t.dtype == type && covers(t, need)) return fitting({t.threads, t.rows, t.vectors, vec, 16, t.blocks}, slots);
+  if (need < 128) return std::nullopt;  // registers do as well there: 98 % of the copy rate
+  // The rule, within 4 % of the best: one block of 512 threads with 3 or 4 vectors each, 2 or 3 more on their way.
+  for (int32_t threads = 32; threads <= 512; threads *= 2)
+    if (const auto vectors = static_cast<int32_t>((need + threads - 1) / threads); vectors <= 4)
+      return fitting({threads, 512 / threads, vectors, vec, 16, 1}, vectors + (vectors == 3 ? 3 : 2));
+  return std::nullopt;
+}
+
+// For rows that no ring takes: before sm_80, not aligned, short. After the prototype's winners where those held rows in registers (256,
+// 1024; 98 % of the copy rate), by registers for the rest.
 constexpr TunedTile backward_tiles[] = {
     {KW_BF16, 16, 8, 2, 5},   //   256
     {KW_BF16, 64, 4, 2, 2},   //  1024
@@ -90,13 +141,15 @@ constexpr TunedTile backward_tiles_full[] = {
 void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
   const int32_t sums = type == KW_F32 ? 4 : 8;  // registers of a vector's f32 sums for dweight
-  const auto kernel = [&](const char* file, const char* name, RowTile tile, const char* ahead) {
+  const auto kernel = [&](const char* file, const char* name, RowTile tile, const std::string& more, int32_t slots = 0) {
     tile.blocks = std::clamp(gpu.threads_per_sm / static_cast<int32_t>(tile.block()), 1, tile.blocks);
     out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %d%s>", name, p.type("T"), weight_type(p), tile.name().c_str(), tile.blocks,
-                            ahead));
-    out.tile(tile);
+                            more.c_str()));
+    out.tile(BackwardTile{tile, slots});
   };
-  if (const auto tile = choose_row_tile(backward_tiles, p, type, p.dim("N"), 16 + sums))
+  if (const auto ring = choose_ring(p, gpu))
+    kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", ring->row, format(", %d", ring->slots), ring->slots);
+  else if (const auto tile = choose_row_tile(backward_tiles, p, type, p.dim("N"), 16 + sums))
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *tile, ", true");
   else if (const auto full = choose_row_tile(backward_tiles_full, p, type, p.dim("N"), 8 + sums))
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *full, ", false");
@@ -106,7 +159,8 @@ void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) 
 }
 
 void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& choice, Launches& out) {
-  const RowTile tile = tile_of<RowTile>(choice);
+  const auto backward = tile_of<BackwardTile>(choice);
+  const RowTile& tile = backward.row;
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (length == 0) return;
   // No more blocks than run at once, nor than `part` has rows; each takes every gridDim.x-th of the row groups.
@@ -115,7 +169,8 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
   if (rows > 0)
     out.add(0, grid_for(blocks, 1), tile.block(),
             BackwardParams{c.data("dy"), c.data("x"), c.data("weight"), c.data("dx"), c.data("part"), rows, length, c.row_stride("dy"),
-                           c.row_stride("x"), c.row_stride("dx"), 1.0 / static_cast<double>(length), c.attr("eps")});
+                           c.row_stride("x"), c.row_stride("dx"), 1.0 / static_cast<double>(length), c.attr("eps")},
+            backward.shared_bytes());
   if (!c.has("weight")) return;
   // One thread per column reads few parts as fast as memory gives them; with many, up to 32 slices of 8 parts or more keep as much in
   // flight.

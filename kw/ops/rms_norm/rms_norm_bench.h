@@ -1,17 +1,20 @@
-// Shapes that matter: hidden sizes of language models, short and long rows, few rows (decoding).
+// Shapes that matter: hidden sizes of language models, short and long rows (512 MiB a tensor: far beyond every L2), few rows (decoding).
 #pragma once
 #include "kw/core/abi.h"
 
 namespace kw::ops::rms_norm {
 
+// clang-format off
 inline constexpr kw_bench_case forward_bench[] = {
-    {"x=bf16[65536,1024] weight=bf16[1024]"},
+    {"x=bf16[262144,1024] weight=bf16[1024]"},
     {"x=bf16[65536,4096] weight=bf16[4096]"},
     {"x=bf16[52428,5120] weight=bf16[5120]"},
     {"x=bf16[32768,8192] weight=bf16[8192]"},
+    {"x=bf16[18724,14336] weight=bf16[14336]"},
     {"x=bf16[16384,16384] weight=bf16[16384]"},
     {"x=bf16[32768,8192] weight=f32[8192]"},
     {"x=bf16[32768,8192]"},
+    {"x=f32[131072,1024] weight=f32[1024]"},
     {"x=f32[32768,4096] weight=f32[4096]"},
     {"x=f32[16384,8192] weight=f32[8192]"},
     {"x=f32[8192,16384] weight=f32[16384]"},
@@ -21,13 +24,15 @@ inline constexpr kw_bench_case forward_bench[] = {
 };
 
 inline constexpr kw_bench_case backward_bench[] = {
-    {"dy=bf16[65536,1024] x=bf16[65536,1024] weight=bf16[1024] eps=1e-6"},
+    {"dy=bf16[262144,1024] x=bf16[262144,1024] weight=bf16[1024] eps=1e-6"},
     {"dy=bf16[65536,4096] x=bf16[65536,4096] weight=bf16[4096] eps=1e-6"},
     {"dy=bf16[52428,5120] x=bf16[52428,5120] weight=bf16[5120] eps=1e-6"},
     {"dy=bf16[32768,8192] x=bf16[32768,8192] weight=bf16[8192] eps=1e-6"},
+    {"dy=bf16[18724,14336] x=bf16[18724,14336] weight=bf16[14336] eps=1e-6"},
     {"dy=bf16[16384,16384] x=bf16[16384,16384] weight=bf16[16384] eps=1e-6"},
     {"dy=bf16[32768,8192] x=bf16[32768,8192] weight=f32[8192] eps=1e-6"},
     {"dy=bf16[32768,8192] x=bf16[32768,8192] eps=1e-6"},
+    {"dy=f32[131072,1024] x=f32[131072,1024] weight=f32[1024] eps=1e-6"},
     {"dy=f32[32768,4096] x=f32[32768,4096] weight=f32[4096] eps=1e-6"},
     {"dy=f32[16384,8192] x=f32[16384,8192] weight=f32[8192] eps=1e-6"},
     {"dy=f32[8192,16384] x=f32[8192,16384] weight=f32[16384] eps=1e-6"},
@@ -35,5 +40,6 @@ inline constexpr kw_bench_case backward_bench[] = {
     {"dy=bf16[2048,4096] x=bf16[2048,4096] weight=bf16[4096] eps=1e-6"},
     {"dy=bf16[2048,131072] x=bf16[2048,131072] weight=bf16[131072] eps=1e-6"},
 };
+// clang-format on
 
 }  // namespace kw::ops::rms_norm

@@ -114,6 +114,20 @@ void rows_are_independent(kw::DType type, int64_t length) {
   }
 }
 
+// Aligned and unaligned rows take different kernels; the bits are the same.
+void kernels_agree(kw::DType type, int64_t rows, int64_t length) {
+  const auto results = [&](int64_t offset) {
+    Array x(type, {rows, length}, offset, offset), dy(type, {rows, length}, offset, offset), y(type, {rows, length}),
+        dx(type, {rows, length}), weight(type, {length});
+    x.random(1), dy.random(2), weight.random(3);
+    Array dweight(type, {length});
+    forward(x, &weight, y);
+    backward(dy, x, &weight, dx, &dweight);
+    return std::pair(y.bits(), dx.bits());
+  };
+  KW_EXPECT(results(0) == results(1));
+}
+
 void laws(kw::DType type, int64_t length) {
   Array x(type, {3, length}), scaled(type, {3, length}), y(type, {3, length}), y2(type, {3, length}), again(type, {3, length});
   x.random(1);
@@ -212,6 +226,7 @@ void all(int64_t largest) {
   const int64_t shapes[][2] = {{1, 1},     {3, 1},     {2, 2},     {5, 7},     {33, 31},    {129, 64},  {2, 127},  {9, 256},  {40, 257},
                                {3, 1000},  {2, 1024},  {3, 2047},  {2, 4095},  {2, 4096},   {2, 4097},  {1, 5120}, {1, 8192}, {1, 8193},
                                {1, 14336}, {2, 16384}, {1, 16389}, {1, 32768}, {40, 33000}, {1, 70000}, {2, 70001}};
+  const int64_t loops[][2] = {{9, 1024}, {40, 1024}, {25, 2048}, {9, 8192}, {2, 16384}};  // over rows, on the emulator's 4 multiprocessors
   for (kw::DType type : {KW_F32, KW_BF16}) {
     for (auto [rows, length] : shapes) {
       if (rows * length > largest) continue;
@@ -220,6 +235,11 @@ void all(int64_t largest) {
       if (type == KW_BF16) agrees_with_the_formula({type, KW_F32, true, rows, length, 4});
     }
     for (int64_t length : {1, 129, 4096, 4097, 16640, 40000}) rows_are_independent(type, length);
+    for (auto [rows, length] : loops) {
+      if (rows * length > largest) continue;
+      agrees_with_the_formula({type, type, true, rows, length});
+      kernels_agree(type, rows, length);
+    }
     for (int64_t length : {1, 100, 4096}) laws(type, length);
     for (int64_t length : {3, 1000, 40000}) hard_values(type, length);
     empty(type);
