@@ -12,7 +12,7 @@ namespace kwemu {
 namespace {
 constexpr u64 kPage = kRedZone;
 constexpr u64 kPoisonLimit = 64ull << 20;  // larger allocations stay sparse: zero pages, but still "never written"
-constexpr u64 kFineLimit = 64ull << 20;   // and get two-byte cells at once, because refining them would cost
+constexpr u64 kFineLimit = 64ull << 20;    // and get two-byte cells at once, because refining them would cost
 u64 in_use = 0;
 u64 round_up(u64 n, u64 to) { return (n + to - 1) / to * to; }
 }  // namespace

@@ -28,11 +28,11 @@ KW_API const char* kw_last_error(void);    /* of this thread; "" when there was 
 KW_API int32_t kw_last_error_status(void); /* the kw_status that belongs to it; KW_OK when there was none */
 
 KW_API int32_t kw_op_count(void);
-KW_API const kw_op* kw_op_at(int32_t index);      /* null when out of range */
-KW_API const kw_op* kw_op_find(const char* name); /* null when unknown */
-KW_API int32_t kw_op_index(const kw_op* op);      /* -1 for null */
+KW_API const kw_op* kw_op_at(int32_t index);                 /* null when out of range */
+KW_API const kw_op* kw_op_find(const char* name);            /* null when unknown */
+KW_API int32_t kw_op_index(const kw_op* op);                 /* -1 for null */
 KW_API const kw_signature* kw_op_signature(const kw_op* op); /* null for null */
-KW_API uint64_t kw_op_calls(const kw_op* op); /* finished calls in this process, on any device */
+KW_API uint64_t kw_op_calls(const kw_op* op);                /* finished calls in this process, on any device */
 
 /* Checks inputs and attributes (their memory is not looked at, so data may be null) and sizes the results: specs[result_count]. */
 KW_API int kw_infer(const kw_op* op, const kw_call* call, kw_spec* specs);
@@ -42,7 +42,7 @@ KW_API int kw_run(const kw_op* op, const kw_call* call);
 /* 1: copy the tensor to contiguous first; 0: the op reads it as it is; -1: no such input, or a tensor that no op takes. */
 KW_API int kw_needs_copy(const kw_op* op, int32_t input, const kw_tensor* tensor);
 
-KW_API const char* kw_manifest(void); /* JSON, see kw/core/manifest.h; valid for the process. Null when it cannot be made */
+KW_API const char* kw_manifest(void);             /* JSON, see kw/core/manifest.h; valid for the process. Null when it cannot be made */
 KW_API int kw_register_room(const kw_room* room); /* `room` and all that it points to must live as long as the process */
 /* dlopen, then registers the rooms that the library exports through `const kw_room* const* kw_rooms(int32_t* count)`: all or none. The
  * library stays loaded. Loading it again changes nothing. */

@@ -15,27 +15,14 @@ extern "C" {
 #endif
 
 #define KW_ABI_VERSION 1
-#define KW_MAX_RANK 8        // dimensions of a tensor
-#define KW_MAX_ARGUMENTS 16  // inputs, and results, of one op
-#define KW_MAX_SYMBOLS 16    // named dimensions, and type variables, of one op
-#define KW_MAX_LAUNCHES 4    // kernels of one call; a deterministic column sum needs two
-#define KW_PARAMS_BYTES 1024 // a kernel's Params struct; the hardware's own limit is 4 KiB
+#define KW_MAX_RANK 8         // dimensions of a tensor
+#define KW_MAX_ARGUMENTS 16   // inputs, and results, of one op
+#define KW_MAX_SYMBOLS 16     // named dimensions, and type variables, of one op
+#define KW_MAX_LAUNCHES 4     // kernels of one call; a deterministic column sum needs two
+#define KW_PARAMS_BYTES 1024  // a kernel's Params struct; the hardware's own limit is 4 KiB
 
 // In the order of the contract language: f16 bf16 f32 f64 i8 u8 i32 i64 bool fp8e4m3 fp8e5m2.
-enum kw_dtype {
-  KW_F16 = 0,
-  KW_BF16,
-  KW_F32,
-  KW_F64,
-  KW_I8,
-  KW_U8,
-  KW_I32,
-  KW_I64,
-  KW_BOOL,
-  KW_FP8E4M3,
-  KW_FP8E5M2,
-  KW_DTYPE_COUNT
-};
+enum kw_dtype { KW_F16 = 0, KW_BF16, KW_F32, KW_F64, KW_I8, KW_U8, KW_I32, KW_I64, KW_BOOL, KW_FP8E4M3, KW_FP8E5M2, KW_DTYPE_COUNT };
 
 enum kw_device_type { KW_CPU = 1, KW_CUDA = 2 };  // DLPack's numbers
 
@@ -62,8 +49,8 @@ typedef struct kw_tensor {
   const int64_t* sizes;    // elements, `rank` of them
   const int64_t* strides;  // elements, `rank` of them; never null
   int32_t rank;
-  int32_t dtype;           // kw_dtype
-  int32_t device_type;     // kw_device_type
+  int32_t dtype;        // kw_dtype
+  int32_t device_type;  // kw_device_type
   int32_t device_index;
 } kw_tensor;
 
@@ -92,12 +79,12 @@ typedef struct kw_signature {
 // ---- what a room computes from -----------------------------------------------------------------------------------------------
 
 typedef struct kw_device_facts {
-  int32_t arch;               // 90 for sm_90
+  int32_t arch;  // 90 for sm_90
   int32_t sm_count;
   int32_t threads_per_sm;
-  int32_t registers_per_sm;   // 32-bit
-  int32_t shared_per_block;   // bytes, the opt-in limit
-  int32_t shared_per_sm;      // bytes
+  int32_t registers_per_sm;  // 32-bit
+  int32_t shared_per_block;  // bytes, the opt-in limit
+  int32_t shared_per_sm;     // bytes
   int64_t l2_bytes;
   char name[64];
 } kw_device_facts;
@@ -113,8 +100,8 @@ typedef struct kw_problem {
 } kw_problem;
 
 typedef struct kw_kernel {
-  char source[96];   // "kw/ops/rms_norm/rms_norm.cuh"
-  char name[256];    // a C++ expression: "kw::rms_norm::forward<kw::bf16, float, kw::RowTile<128, 1, 4, 8>>"
+  char source[96];  // "kw/ops/rms_norm/rms_norm.cuh"
+  char name[256];   // a C++ expression: "kw::rms_norm::forward<kw::bf16, float, kw::RowTile<128, 1, 4, 8>>"
 } kw_kernel;
 
 typedef struct kw_choice {
@@ -128,14 +115,14 @@ typedef struct kw_bound {  // a call that has passed its contract
   const kw_argument* inputs;
   const kw_argument* results;
   const kw_attribute* attributes;
-  const int64_t* dims;    // a variadic dimension holds the product of what it stands for
+  const int64_t* dims;  // a variadic dimension holds the product of what it stands for
   const int32_t* dtypes;
   int32_t device_type, device_index;
   void* stream;
 } kw_bound;
 
 typedef struct kw_launch {
-  int32_t kernel;  // index into the choice
+  int32_t kernel;                       // index into the choice
   uint32_t grid[3], block[3], cluster;  // cluster: blocks along x, 0 or 1 for none
   uint32_t shared_bytes;                // dynamic
   uint32_t params_bytes;
@@ -151,7 +138,7 @@ typedef struct kw_plan {
 
 typedef struct kw_source {  // a text that device code may include
   const char* path;         // "kw/device/row.cuh"
-  const char* text;  // NUL-terminated
+  const char* text;         // NUL-terminated
 } kw_source;
 
 typedef struct kw_bench_case {  // a shape that matters: values of the contract's arguments in `kw plan --arg` form
@@ -161,7 +148,7 @@ typedef struct kw_bench_case {  // a shape that matters: values of the contract'
 typedef struct kw_op_def {
   uint32_t struct_size, abi_version;
   const char* contract;
-  int32_t (*choose)(const kw_problem*, const kw_device_facts*, kw_choice*, kw_message*);        // pure
+  int32_t (*choose)(const kw_problem*, const kw_device_facts*, kw_choice*, kw_message*);              // pure
   int32_t (*fill)(const kw_bound*, const kw_device_facts*, const kw_choice*, kw_plan*, kw_message*);  // pure
   int32_t (*cpu)(const kw_bound*, kw_message*);
   int32_t (*reference)(const kw_bound*, kw_message*);  // every floating tensor is f64, contiguous, on the CPU

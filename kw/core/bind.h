@@ -22,7 +22,7 @@ struct Bound {  // fixed capacity: binding a call allocates nothing. Not copied:
   Bound& operator=(const Bound&) = delete;
   const Op* op = nullptr;
   kw_bound raw{};
-  int64_t dims[KW_MAX_SYMBOLS];          // 0 where only an absent input would say; of a list's items, the sum over them
+  int64_t dims[KW_MAX_SYMBOLS];  // 0 where only an absent input would say; of a list's items, the sum over them
   int32_t dtypes[KW_MAX_SYMBOLS];
   TensorSpec results[KW_MAX_ARGUMENTS];  // outputs, saved, scratch
   uint32_t present = 0;                  // inputs

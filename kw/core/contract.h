@@ -21,12 +21,12 @@ namespace kw {
 struct Size {
   enum class Kind { constant, dim, add, sub, mul, div, min, max };
   Kind kind = Kind::constant;
-  int64_t value = 0;            // constant, or index into Contract::dims
-  std::vector<Size> operands;   // two, for the operations
+  int64_t value = 0;           // constant, or index into Contract::dims
+  std::vector<Size> operands;  // two, for the operations
 };
 
-struct Dim {               // one place of a shape
-  bool variadic = false;   // "*B": any number of leading dimensions; size is then the name alone
+struct Dim {              // one place of a shape
+  bool variadic = false;  // "*B": any number of leading dimensions; size is then the name alone
   Size size;
 };
 
@@ -65,11 +65,11 @@ struct Attribute {
   enum class Type { floating, integer, boolean, string, enumeration };
   std::string name;
   Type type = Type::floating;
-  std::vector<std::string> values;           // enumeration
+  std::vector<std::string> values;  // enumeration
   std::optional<double> at_least, above, at_most, below;
   bool has_default = false;
-  double number = 0;                         // default of float, int (exact below 2^53), bool, enumeration (index)
-  std::string text;                          // default of str
+  double number = 0;  // default of float, int (exact below 2^53), bool, enumeration (index)
+  std::string text;   // default of str
 };
 
 struct TypeVariable {

@@ -11,17 +11,18 @@ namespace kw {
 using DType = kw_dtype;
 
 struct DTypeFacts {
-  const char* name;    // in contracts, on the command line and in messages
+  const char* name;  // in contracts, on the command line and in messages
   int32_t bytes;
   const char* device;  // the type in device code (kw/device/types.cuh)
   bool floating;
 };
 
-inline constexpr DTypeFacts dtype_facts[KW_DTYPE_COUNT] = {
-    {"f16", 2, "kw::f16", true},        {"bf16", 2, "kw::bf16", true},      {"f32", 4, "float", true},
-    {"f64", 8, "double", true},         {"i8", 1, "signed char", false},    {"u8", 1, "unsigned char", false},
-    {"i32", 4, "int", false},           {"i64", 8, "long long", false},     {"bool", 1, "bool", false},
-    {"fp8e4m3", 1, "kw::fp8e4m3", true}, {"fp8e5m2", 1, "kw::fp8e5m2", true}};
+inline constexpr DTypeFacts dtype_facts[KW_DTYPE_COUNT] = {{"f16", 2, "kw::f16", true},        {"bf16", 2, "kw::bf16", true},
+                                                           {"f32", 4, "float", true},          {"f64", 8, "double", true},
+                                                           {"i8", 1, "signed char", false},    {"u8", 1, "unsigned char", false},
+                                                           {"i32", 4, "int", false},           {"i64", 8, "long long", false},
+                                                           {"bool", 1, "bool", false},         {"fp8e4m3", 1, "kw::fp8e4m3", true},
+                                                           {"fp8e5m2", 1, "kw::fp8e5m2", true}};
 
 inline constexpr bool is_dtype(int32_t dtype) { return dtype >= 0 && dtype < KW_DTYPE_COUNT; }
 inline constexpr const char* dtype_name(int32_t dtype) { return is_dtype(dtype) ? dtype_facts[dtype].name : "unknown"; }

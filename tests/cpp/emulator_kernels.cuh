@@ -153,9 +153,7 @@ extern "C" __global__ void shuffle_from_absent_lane(ARGS) {
 extern "C" __global__ void shuffle_within_mask(ARGS) {
   if (tid() % 32 < 16) y[tid()] = __shfl_down_sync(0x0000ffffu, x[tid()], 8, 16);
 }
-extern "C" __global__ void lane_outside_mask(ARGS) {
-  y[tid()] = __shfl_xor_sync(0x0000ffffu, x[tid()], 1);
-}
+extern "C" __global__ void lane_outside_mask(ARGS) { y[tid()] = __shfl_xor_sync(0x0000ffffu, x[tid()], 1); }
 extern "C" __global__ void different_collectives(ARGS) {
   if (tid() % 2)
     y[tid()] = __shfl_xor_sync(0xffffffffu, x[tid()], 1);
@@ -199,9 +197,7 @@ extern "C" __global__ void signed_overflow(ARGS) {
   int big = 0x7fffffff - 64;
   y[tid()] = (float)(big + (int)params.n + 1);
 }
-extern "C" __global__ void integer_division_by_zero(ARGS) {
-  y[tid()] = (float)(tid() / ((int)params.n - 64));
-}
+extern "C" __global__ void integer_division_by_zero(ARGS) { y[tid()] = (float)(tid() / ((int)params.n - 64)); }
 extern "C" __global__ void failed_assert(ARGS) { assert(tid() < 63); }
 extern "C" __global__ void trap(ARGS) {
   if (tid() == 5) __trap();
