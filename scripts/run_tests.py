@@ -113,7 +113,8 @@ def gpu_test(run: Runner) -> None:
     run.part("device words on the GPU", [run.build / "device_words_test", "--device", "cuda"])
     sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     for tool in ("memcheck", "racecheck"):
-        run.part(f"compute-sanitizer {tool}", [sanitizer, "--tool", tool, "--error-exitcode", 9, kw, "check", "--device", "cuda", "--quick"])
+        run.part(f"compute-sanitizer {tool}",
+                 [sanitizer, "--tool", tool, "--error-exitcode", 9, kw, "check", "--device", "cuda", "--quick"])
     run.part("tests/torch on the GPU", run.pytest(ROOT / "tests" / "torch"), junit=True)
 
 
