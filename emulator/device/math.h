@@ -43,9 +43,9 @@ KWEMU_INLINE long long llabs(long long x) { return x < 0 ? -x : x; }
 KWEMU_MINMAX(int, int, int)
 KWEMU_MINMAX(unsigned, unsigned, unsigned)
 KWEMU_MINMAX(long, long, long)
-KWEMU_MINMAX(unsigned long, unsigned long, unsigned long) KWEMU_MINMAX(long long, long long, long long)
-    KWEMU_MINMAX(unsigned long long, unsigned long long, unsigned long long) KWEMU_MINMAX(int, unsigned, unsigned)
-        KWEMU_MINMAX(unsigned, int, unsigned) KWEMU_INLINE float max(float a, float b) {
+KWEMU_MINMAX(unsigned long, unsigned long, unsigned long)
+KWEMU_MINMAX(long long, long long, long long) KWEMU_MINMAX(unsigned long long, unsigned long long, unsigned long long)
+    KWEMU_MINMAX(int, unsigned, unsigned) KWEMU_MINMAX(unsigned, int, unsigned) KWEMU_INLINE float max(float a, float b) {
   return fmaxf(a, b);
 }
 KWEMU_INLINE float min(float a, float b) { return fminf(a, b); }
@@ -64,7 +64,8 @@ KWEMU_INLINE float __saturatef(float x) { return x > 0.f ? (x < 1.f ? x : 1.f) :
 KWEMU_F1(__expf, expf(x))
 KWEMU_F1(__exp10f, exp10f(x))
 KWEMU_F1(__logf, logf(x))
-KWEMU_F1(__log2f, log2f(x)) KWEMU_F1(__log10f, log10f(x)) KWEMU_F1(__sinf, sinf(x)) KWEMU_F1(__cosf, cosf(x)) KWEMU_F1(__tanf, tanf(x))
+KWEMU_F1(__log2f, log2f(x))
+KWEMU_F1(__log10f, log10f(x)) KWEMU_F1(__sinf, sinf(x)) KWEMU_F1(__cosf, cosf(x)) KWEMU_F1(__tanf, tanf(x))
     KWEMU_F1(__frsqrt_rn, 1.f / sqrtf(x)) KWEMU_F1(__fsqrt_rn, sqrtf(x)) KWEMU_F1(__frcp_rn, 1.f / x)
 #define KWEMU_F2(name, e) \
   KWEMU_INLINE float name(float x, float y) { return e; }

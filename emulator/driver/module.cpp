@@ -109,7 +109,7 @@ CUresult open_image(Module* m, const char* bytes, u64 size) {
   if (m->static_shared > limit) return CUDA_ERROR_INVALID_IMAGE;
   for (u32 i = 0; i < table->kernel_count; i++) {
     const kwemu_kernel* k = &table->kernels[i];
-    u32 usual = 48 * 1024 > m->static_shared ? (u32)(48 * 1024 - m->static_shared) : 0;
+    u32 usual = u64{48 * 1024} > m->static_shared ? (u32)(48 * 1024 - m->static_shared) : 0;
     m->kernels.push_back({m, k->name, k->expression, k, usual});
   }
   return CUDA_SUCCESS;
