@@ -8,6 +8,10 @@ endif()
 function(stage file place)
   get_filename_component(folder "${PACKAGE}/${place}" DIRECTORY)
   file(MAKE_DIRECTORY "${folder}")
+  string(FIND "${PACKAGE}" "${SOURCE}/" inside)
+  if(inside EQUAL 0)  # a build folder inside the tree: the two can be moved, or carried to another machine, together
+    file(RELATIVE_PATH file "${folder}" "${file}")
+  endif()
   file(CREATE_LINK "${file}" "${PACKAGE}/${place}" SYMBOLIC)
 endfunction()
 

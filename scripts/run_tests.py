@@ -3,6 +3,7 @@
 A part's own output is shown when something in it failed, and always lies in <build>/test-logs/. Skipped tests are counted apart.
 """
 import argparse
+import ctypes
 import os
 import shutil
 import subprocess
@@ -21,7 +22,8 @@ class Runner:
         self.logs = build / "test-logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         self.passed = self.failed = self.skipped = 0
-        self.environment = dict(os.environ, KW_BUILD=str(build), PYTHONPATH=str(build / "python"), PYTHONDONTWRITEBYTECODE="1")
+        self.environment = dict(os.environ, KW_BUILD=str(build), KW_SOURCE_DIR=str(ROOT), PYTHONPATH=str(build / "python"),
+                                PYTHONDONTWRITEBYTECODE="1")
         if full:
             self.environment["KW_FULL"] = "1"
 
@@ -107,14 +109,18 @@ def test(run: Runner) -> None:
 
 def gpu_test(run: Runner) -> None:
     """Needs a GPU, a build folder and this Python with torch; no network, no set-up."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        sys.exit("gpu-test: this machine has no NVIDIA driver (libcuda.so.1), so there is nothing to test here")
     kw = run.build / "kw"
     run.part("doctor", [kw, "doctor"])
     run.part("check on the GPU", [kw, "check", "--device", "cuda"])
-    run.part("device words on the GPU", [run.build / "device_words_test", "--device", "cuda"])
+    run.part("device words on the GPU", [run.build / "device_words_test"])
     sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     for tool in ("memcheck", "racecheck"):
-        run.part(f"compute-sanitizer {tool}",
-                 [sanitizer, "--tool", tool, "--error-exitcode", 9, kw, "check", "--device", "cuda", "--quick"])
+        watched = [kw, "check", "--device", "cuda", "--quick"]
+        run.part(f"compute-sanitizer {tool}", [sanitizer, "--tool", tool, "--error-exitcode", 9, *watched])
     run.part("tests/torch on the GPU", run.pytest(ROOT / "tests" / "torch"), junit=True)
 
 

@@ -209,7 +209,8 @@ KWEMU_LOAD(__ldg)
 KWEMU_LOAD(__ldcs)
 KWEMU_LOAD(__ldcg)
 KWEMU_LOAD(__ldca)
-KWEMU_LOAD(__ldlu) KWEMU_LOAD(__ldcv) KWEMU_STORE(__stcs) KWEMU_STORE(__stcg) KWEMU_STORE(__stwb) KWEMU_STORE(__stwt)
+KWEMU_LOAD(__ldlu)
+KWEMU_LOAD(__ldcv) KWEMU_STORE(__stcs) KWEMU_STORE(__stcg) KWEMU_STORE(__stwb) KWEMU_STORE(__stwt)
 
 // ---- dynamic shared memory: the rewriter turns `extern __shared__ T name[];` into a reference to this, and asks for its definition ----
 #ifdef KWEMU_DYNAMIC_SHARED

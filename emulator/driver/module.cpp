@@ -105,12 +105,11 @@ CUresult open_image(Module* m, const char* bytes, u64 size) {
   m->arch = table->arch;
   if (m->arch / 10 != device_model.arch / 10 || m->arch > device_model.arch) return CUDA_ERROR_NO_BINARY_FOR_GPU;
   read_symbols(m, bytes, size);
-  constexpr u64 kUsualShared = 48u << 10;  // bytes without asking for more
   u32 limit = max_shared_per_block(device_model.arch);
   if (m->static_shared > limit) return CUDA_ERROR_INVALID_IMAGE;
   for (u32 i = 0; i < table->kernel_count; i++) {
     const kwemu_kernel* k = &table->kernels[i];
-    u32 usual = m->static_shared < kUsualShared ? (u32)(kUsualShared - m->static_shared) : 0;
+    u32 usual = u64{48 * 1024} > m->static_shared ? (u32)(48 * 1024 - m->static_shared) : 0;
     m->kernels.push_back({m, k->name, k->expression, k, usual});
   }
   return CUDA_SUCCESS;

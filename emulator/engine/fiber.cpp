@@ -62,7 +62,7 @@ void resume(Thread* t) {
 void prepare_fiber(Thread* t, u32 index) {
   t->stack = engine.stacks + (size_t)index * kStackBytes;
   // The tops are spread over cache sets: equal tops made 32 lanes fight for the same one.
-  u64* top = (u64*)(t->stack + kStackBytes - 64 - size_t{index & 31} * 128);
+  u64* top = (u64*)(t->stack + kStackBytes - 64 - (index & 31) * size_t{128});
   *--top = 0;  // the fiber's function starts as if called
   *--top = (u64)fiber_main;
   for (int i = 0; i < 6; i++) *--top = 0;

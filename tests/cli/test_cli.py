@@ -15,8 +15,8 @@ VERBS = ("doctor", "list", "plan", "check", "bench")
 
 
 def kw(*words, status=0, **environment):
-    done = subprocess.run([str(BUILD / "kw"), *map(str, words)], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, **environment})
+    command = [str(BUILD / "kw"), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300)
     assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout, done.stderr
 
@@ -146,8 +146,9 @@ def test_check_finds_a_fault_in_a_kernel(ops, tmp_path):
     changed, count = re.subn(r"\bp\.eps\b", "(10 * p.eps)", kernel.read_text())
     assert count
     kernel.write_text(changed)
-    found = subprocess.run([str(BUILD / "kw"), "check", name, "--quick", "--device", "emulate"], capture_output=True, text=True,
-                           timeout=300, env={**os.environ, "KW_KERNEL_PATH": str(tmp_path), "KW_CACHE_DIR": str(tmp_path / "cache")})
+    command = [str(BUILD / "kw"), "check", name, "--quick", "--device", "emulate"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300,
+                           env={**os.environ, "KW_KERNEL_PATH": str(tmp_path), "KW_CACHE_DIR": str(tmp_path / "cache")})
     assert found.returncode == 1, found.stdout + found.stderr
     assert re.search(r"values +FAILED", found.stdout) and "but the reference says" in found.stdout and "refused" not in found.stdout
     assert f"next: kw check {name} --device emulate --arg" in found.stdout
