@@ -10,7 +10,6 @@ call once more.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import statistics
@@ -79,22 +78,9 @@ def main() -> int:
         rows.append({"call": name, "compiled_ms": times[0], "disk_ms": times[1], "again_ms": times[2]})
         print(f"{name:<28}{times[0]:12.1f}{times[1]:10.2f}{times[2]:10.3f}   {2 if 'norm_backward' in name else 1}")
     if args.json:
-        import torch
+        import record
 
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
-        record = {
-            "kind": "first_kernel",
-            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "command": " ".join(sys.argv),
-            "commit": commit,
-            "machine": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "rounds": args.rounds,
-            "rows": rows,
-        }
-        with open(args.json, "w") as file:
-            json.dump(record, file, indent=1)
+        record.write(args.json, "first_kernel", rounds=args.rounds, rows=rows)
     return 0
 
 

@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
-import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +21,7 @@ import torch
 import torch.nn.functional as F
 
 import kernelwright.torch as kt
+import record
 
 EPS = 1e-6
 FLUSH = None
@@ -180,22 +178,7 @@ def main() -> int:
     for line in missing:
         print("left out:", line)
     if args.json:
-        record = {
-            "kind": "torch_peers",
-            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "command": " ".join(sys.argv),
-            "commit": subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip(),
-            "machine": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda,
-            "python": sys.version.split()[0],
-            "rounds": rounds,
-            "rows": rows_out,
-            "host_us": host,
-            "left_out": missing,
-        }
-        with open(args.json, "w") as file:
-            json.dump(record, file, indent=1)
+        record.write(args.json, "torch_peers", rounds=rounds, rows=rows_out, host_us=host, left_out=missing)
     return 0
 
 

@@ -1,4 +1,5 @@
-"""Measures on this machine's GPU: every op (`kw bench`) and PyTorch beside us (benchmarks/torch_peers.py). No set-up, no network.
+"""Measures on this machine's GPU: every op (`kw bench`), PyTorch beside us (benchmarks/torch_peers.py) and first calls
+(benchmarks/first_kernel.py). No set-up, no network.
 
 Writes benchmarks/results/<GPU>-<date>.json (and -torch.json); scripts/bench_table.py turns those into the README's table.
 """
@@ -25,9 +26,8 @@ def main() -> int:
     stem = given.out / f"{name}-{datetime.date.today().isoformat()}"
     given.out.mkdir(parents=True, exist_ok=True)
     status = subprocess.run([(ROOT / given.build).resolve() / "kw", "bench", "--device", "cuda", "--json", f"{stem}.json"]).returncode
-    peers = ROOT / "benchmarks" / "torch_peers.py"
-    if peers.exists():
-        status |= subprocess.run([sys.executable, peers, "--json", f"{stem}-torch.json"]).returncode
+    for script, part in (("torch_peers.py", "torch"), ("first_kernel.py", "first-kernel")):
+        status |= subprocess.run([sys.executable, ROOT / "benchmarks" / script, "--json", f"{stem}-{part}.json"]).returncode
     print(f"wrote {stem}*.json")
     return status
 

@@ -49,6 +49,7 @@ double cpu_copy_rate(int repeats) {
 }
 
 std::string git_commit() {
+  if (const char* given = std::getenv("KW_COMMIT")) return given;  // of a tree that was carried without its .git
   auto ask = [](const char* command) {
     std::string out;
     std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command, "r"), pclose);
@@ -56,7 +57,7 @@ std::string git_commit() {
     while (pipe && std::fgets(buffer, sizeof buffer, pipe.get())) out += buffer;
     return out;
   };
-  std::string commit = ask("git rev-parse HEAD 2>/dev/null");
+  std::string commit = ask("git rev-parse --verify -q HEAD 2>/dev/null");
   commit.erase(std::remove(commit.begin(), commit.end(), '\n'), commit.end());
   if (commit.empty()) return "";
   return ask("git status --porcelain --untracked-files=no 2>/dev/null").empty() ? commit : commit + "-dirty";
