@@ -30,7 +30,7 @@ FLUSH = None
 def flush() -> None:
     global FLUSH
     if FLUSH is None:
-        FLUSH = torch.empty(64 * 2**20, dtype=torch.int32, device="cuda")
+        FLUSH = torch.empty(256 * 2**20, dtype=torch.int32, device="cuda")
     FLUSH.zero_()
 
 
@@ -158,6 +158,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json")
     parser.add_argument("--quick", action="store_true", help="one shape, few rounds")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[1024, 4096, 8192, 16384])
     args = parser.parse_args()
     torch.manual_seed(0)
     extra_norm, extra_gated, missing = optional_peers()
@@ -168,7 +169,7 @@ def main() -> int:
     rounds = 9 if args.quick else 31
     rows_out = []
     for dtype, elements in ((torch.bfloat16, 2**28), (torch.float32, 2**27)):
-        for length in [4096] if args.quick else [1024, 4096, 8192, 16384]:
+        for length in [4096] if args.quick else args.lengths:
             for family in families:
                 rows_out += time_case(family, dtype, elements // length, length, rounds, missing)
                 torch.cuda.empty_cache()
