@@ -18,8 +18,8 @@ KWEMU_LIBM1(erf) KWEMU_LIBM1(erfc) KWEMU_LIBM1(floor) KWEMU_LIBM1(ceil) KWEMU_LI
 KWEMU_LIBM1(rint) KWEMU_LIBM1(nearbyint) KWEMU_LIBM1(fabs)
 KWEMU_LIBM2(pow) KWEMU_LIBM2(fmod) KWEMU_LIBM2(atan2) KWEMU_LIBM2(hypot) KWEMU_LIBM2(copysign) KWEMU_LIBM2(fmax)
 KWEMU_LIBM2(fmin) KWEMU_LIBM2(fdim) KWEMU_LIBM2(nextafter)
-    // clang-format on
-    extern "C" double fma(double, double, double) noexcept;
+extern "C" double fma(double, double, double) noexcept;
+// clang-format on
 extern "C" float fmaf(float, float, float) noexcept;
 KWEMU_INLINE float fma(float a, float b, float c) { return fmaf(a, b, c); }
 extern "C" double ldexp(double, int) noexcept;
@@ -40,14 +40,17 @@ KWEMU_INLINE long long llabs(long long x) { return x < 0 ? -x : x; }
 #define KWEMU_MINMAX(A, B, R)                                        \
   KWEMU_INLINE R max(A a, B b) { return (R)a > (R)b ? (R)a : (R)b; } \
   KWEMU_INLINE R min(A a, B b) { return (R)a < (R)b ? (R)a : (R)b; }
+// clang-format off
 KWEMU_MINMAX(int, int, int)
 KWEMU_MINMAX(unsigned, unsigned, unsigned)
 KWEMU_MINMAX(long, long, long)
 KWEMU_MINMAX(unsigned long, unsigned long, unsigned long)
-KWEMU_MINMAX(long long, long long, long long) KWEMU_MINMAX(unsigned long long, unsigned long long, unsigned long long)
-    KWEMU_MINMAX(int, unsigned, unsigned) KWEMU_MINMAX(unsigned, int, unsigned) KWEMU_INLINE float max(float a, float b) {
-  return fmaxf(a, b);
-}
+KWEMU_MINMAX(long long, long long, long long)
+KWEMU_MINMAX(unsigned long long, unsigned long long, unsigned long long)
+KWEMU_MINMAX(int, unsigned, unsigned)
+KWEMU_MINMAX(unsigned, int, unsigned)
+// clang-format on
+KWEMU_INLINE float max(float a, float b) { return fmaxf(a, b); }
 KWEMU_INLINE float min(float a, float b) { return fminf(a, b); }
 KWEMU_INLINE double max(double a, double b) { return fmax(a, b); }
 KWEMU_INLINE double min(double a, double b) { return fmin(a, b); }
@@ -65,8 +68,10 @@ KWEMU_F1(__expf, expf(x))
 KWEMU_F1(__exp10f, exp10f(x))
 KWEMU_F1(__logf, logf(x))
 KWEMU_F1(__log2f, log2f(x))
-KWEMU_F1(__log10f, log10f(x)) KWEMU_F1(__sinf, sinf(x)) KWEMU_F1(__cosf, cosf(x)) KWEMU_F1(__tanf, tanf(x))
-    KWEMU_F1(__frsqrt_rn, 1.f / sqrtf(x)) KWEMU_F1(__fsqrt_rn, sqrtf(x)) KWEMU_F1(__frcp_rn, 1.f / x)
+KWEMU_F1(__log10f, log10f(x))
+KWEMU_F1(__sinf, sinf(x))
+KWEMU_F1(__cosf, cosf(x)) KWEMU_F1(__tanf, tanf(x)) KWEMU_F1(__frsqrt_rn, 1.f / sqrtf(x)) KWEMU_F1(__fsqrt_rn, sqrtf(x))
+    KWEMU_F1(__frcp_rn, 1.f / x)
 #define KWEMU_F2(name, e) \
   KWEMU_INLINE float name(float x, float y) { return e; }
         KWEMU_F2(__fdividef, x / y) KWEMU_F2(__fdiv_rn, x / y) KWEMU_F2(__fadd_rn, x + y) KWEMU_F2(__fsub_rn, x - y)
