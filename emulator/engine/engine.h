@@ -26,7 +26,7 @@ using i64 = int64_t;
 constexpr u32 kMaxDynamicShared = 227 * 1024;
 constexpr u32 kAgents = 64;              // asynchronous engines of a gang (one per mbarrier) get clocks of their own
 constexpr u32 kMaxThreads = 16384 - 64;  // of a gang: 14 bits of an epoch, less the agents
-constexpr size_t kStackBytes = 128 * 1024;
+constexpr size_t kStackBytes = size_t{128} << 10;
 constexpr u64 kDeviceBytes = 8ull << 40;  // reserved address space of the emulated device
 constexpr u32 kRedZone = 64 * 1024;       // unmapped for kernels, behind every allocation; also the size of a page of the page table
 

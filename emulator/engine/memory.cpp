@@ -24,7 +24,7 @@ bool start_memory() {
     return p == MAP_FAILED ? 0 : (u64)p;
   };
   u64 base = reserve(kDeviceBytes + kPage, PROT_NONE);
-  u64 pages = reserve(kDeviceBytes / kPage * sizeof(Region*), PROT_READ | PROT_WRITE);
+  u64 pages = reserve(kDeviceBytes / kPage * sizeof(void*), PROT_READ | PROT_WRITE);
   if (!base || !pages) return false;
   engine.device = round_up(base, kPage);
   engine.device_top = engine.device + kRedZone;

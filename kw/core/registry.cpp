@@ -138,7 +138,7 @@ Draft draft(const State* base, const std::vector<const kw_room*>& rooms) {
 }
 
 const State* publish(Draft d) {
-  for (auto& op : d.fresh) op.release();  // for the life of the process
+  for (auto& op : d.fresh) static_cast<void>(op.release());  // for the life of the process
   const State* state = d.state.release();
   current.store(state, std::memory_order_release);
   return state;
