@@ -205,16 +205,22 @@ KWEMU_ATOMIC_CAS(unsigned short, KWEMU_U16)
   KWEMU_INLINE void name(T* p, T v) { \
     *p = v;                           \
   }
+// clang-format off
 KWEMU_LOAD(__ldg)
 KWEMU_LOAD(__ldcs)
 KWEMU_LOAD(__ldcg)
 KWEMU_LOAD(__ldca)
 KWEMU_LOAD(__ldlu)
-KWEMU_LOAD(__ldcv) KWEMU_STORE(__stcs) KWEMU_STORE(__stcg) KWEMU_STORE(__stwb) KWEMU_STORE(__stwt)
+KWEMU_LOAD(__ldcv)
+KWEMU_STORE(__stcs)
+KWEMU_STORE(__stcg)
+KWEMU_STORE(__stwb)
+KWEMU_STORE(__stwt)
+// clang-format on
 
 // ---- dynamic shared memory: the rewriter turns `extern __shared__ T name[];` into a reference to this, and asks for its definition ----
 #ifdef KWEMU_DYNAMIC_SHARED
-    extern __thread char kwemu_dynamic_shared[];
+extern __thread char kwemu_dynamic_shared[];
 template <class T>
 KWEMU_INLINE T* kwemu_dynamic() {
   return (T*)kwemu_dynamic_shared;

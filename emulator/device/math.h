@@ -64,20 +64,30 @@ KWEMU_INLINE float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 KWEMU_INLINE float __saturatef(float x) { return x > 0.f ? (x < 1.f ? x : 1.f) : 0.f; }
 #define KWEMU_F1(name, e) \
   KWEMU_INLINE float name(float x) { return e; }
+// clang-format off
 KWEMU_F1(__expf, expf(x))
 KWEMU_F1(__exp10f, exp10f(x))
 KWEMU_F1(__logf, logf(x))
 KWEMU_F1(__log2f, log2f(x))
 KWEMU_F1(__log10f, log10f(x))
 KWEMU_F1(__sinf, sinf(x))
-KWEMU_F1(__cosf, cosf(x)) KWEMU_F1(__tanf, tanf(x)) KWEMU_F1(__frsqrt_rn, 1.f / sqrtf(x)) KWEMU_F1(__fsqrt_rn, sqrtf(x))
-    KWEMU_F1(__frcp_rn, 1.f / x)
+KWEMU_F1(__cosf, cosf(x))
+KWEMU_F1(__tanf, tanf(x))
+KWEMU_F1(__frsqrt_rn, 1.f / sqrtf(x))
+KWEMU_F1(__fsqrt_rn, sqrtf(x))
+KWEMU_F1(__frcp_rn, 1.f / x)
+// clang-format on
 #define KWEMU_F2(name, e) \
   KWEMU_INLINE float name(float x, float y) { return e; }
-        KWEMU_F2(__fdividef, x / y) KWEMU_F2(__fdiv_rn, x / y) KWEMU_F2(__fadd_rn, x + y) KWEMU_F2(__fsub_rn, x - y)
-            KWEMU_F2(__fmul_rn, x* y) KWEMU_F2(__powf, powf(x, y)) KWEMU_INLINE float __fmaf_rn(float a, float b, float c) {
-  return fmaf(a, b, c);
-}
+// clang-format off
+KWEMU_F2(__fdividef, x / y)
+KWEMU_F2(__fdiv_rn, x / y)
+KWEMU_F2(__fadd_rn, x + y)
+KWEMU_F2(__fsub_rn, x - y)
+KWEMU_F2(__fmul_rn, x * y)
+KWEMU_F2(__powf, powf(x, y))
+// clang-format on
+KWEMU_INLINE float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
 KWEMU_INLINE double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 KWEMU_INLINE double __dadd_rn(double a, double b) { return a + b; }
 KWEMU_INLINE double __dmul_rn(double a, double b) { return a * b; }
