@@ -11,6 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("kw", "emulator", "faces", "python", "tools", "testing", "tests", "benchmarks", "examples", "scripts")
 COLUMNS = 140
+# The pinned tools lie beside the Python of .venv, also where that is not on the PATH.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 def files(*endings: str) -> list[Path]:

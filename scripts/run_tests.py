@@ -104,7 +104,7 @@ def test(run: Runner) -> None:
              junit=True)
     run.part("lint", [sys.executable, "scripts/lint.py", "--build", run.build, "--jobs", run.jobs, "--only", "format"],
              [sys.executable, "scripts/lint.py", "--build", run.build, "--jobs", run.jobs, "--only", "tidy"],
-             [sys.executable, "scripts/lint.py", "--only", "python"])
+             [sys.executable, "scripts/lint.py", "--only", "python"], [sys.executable, "scripts/bench_table.py", "--check"])
 
 
 def gpu_test(run: Runner) -> None:
