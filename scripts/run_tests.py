@@ -4,7 +4,10 @@ A part's own output is shown when something in it failed, and always lies in <bu
 """
 import argparse
 import ctypes
+import datetime
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -12,7 +15,10 @@ import time
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+import sources
+
 ROOT = Path(__file__).resolve().parent.parent
+FULL_RUN = ROOT / "benchmarks" / "results" / "test-full.json"
 PART_LIMIT = 900  # seconds; a part that hangs fails, it does not hold up the rest
 
 
@@ -22,6 +28,7 @@ class Runner:
         self.logs = build / "test-logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         self.passed = self.failed = self.skipped = 0
+        self.parts: list[dict] = []
         self.environment = dict(os.environ, KW_BUILD=str(build), KW_SOURCE_DIR=str(ROOT), PYTHONPATH=str(build / "python"),
                                 PYTHONDONTWRITEBYTECODE="1")
         if full:
@@ -61,6 +68,8 @@ class Runner:
             for line in log.read_text(errors="replace").splitlines()[-300:]:
                 print("    " + line)
         self.passed, self.failed, self.skipped = self.passed + passed, self.failed + failed, self.skipped + skipped
+        self.parts.append({"part": name, "passed": passed, "failed": failed, "skipped": skipped,
+                           "seconds": round(time.monotonic() - start, 1)})
         return not failed
 
     def ctest(self, build: Path) -> list:
@@ -75,6 +84,26 @@ class Runner:
             print(f"({self.skipped} skipped)")
         print(f"{self.passed} passed, {self.failed} failed")
         return 1 if self.failed or not self.passed else 0
+
+
+def keep_full_run(run: Runner) -> None:
+    """The record of `make test-full`, to be committed: what ran, and the hash of the sources that it covered."""
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    machine = {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()}
+    FULL_RUN.write_text(json.dumps({"date": now, "command": "make test-full", "machine": machine, "sources": sources.digest(),
+                                    "passed": run.passed, "failed": run.failed, "parts": run.parts}, indent=1) + "\n")
+    print(f"wrote {FULL_RUN.relative_to(ROOT)}")
+
+
+def say_when_stale() -> None:
+    """The long tests are not part of `make test`: say so when the last full run was of other sources."""
+    held = json.loads(FULL_RUN.read_text()) if FULL_RUN.exists() else None
+    if held is None:
+        print("no full run is on record: run `make test-full` and commit its record")
+    elif held["sources"] != sources.digest():
+        print(f"the full run on record ({held['date']}) covered other sources: run `make test-full` again and commit its record")
+    elif held["failed"]:
+        print(f"the full run on record ({held['date']}) had {held['failed']} failures")
 
 
 def count(report: Path) -> tuple[int, int, int]:
@@ -92,7 +121,7 @@ def count(report: Path) -> tuple[int, int, int]:
     return passed, failed, skipped
 
 
-def test(run: Runner) -> None:
+def test(run: Runner, full: bool) -> None:
     run.part("C++", run.ctest(run.build), junit=True)
     for folder in sorted({file.parent for file in (ROOT / "tests").glob("**/test_*.py")}):
         run.part(f"tests/{folder.relative_to(ROOT / 'tests')}", run.pytest(folder), junit=True)
@@ -105,6 +134,10 @@ def test(run: Runner) -> None:
     run.part("lint", [sys.executable, "scripts/lint.py", "--build", run.build, "--jobs", run.jobs, "--only", "format"],
              [sys.executable, "scripts/lint.py", "--build", run.build, "--jobs", run.jobs, "--only", "tidy"],
              [sys.executable, "scripts/lint.py", "--only", "python"], [sys.executable, "scripts/bench_table.py", "--check"])
+    if full:
+        run.part("check on the CPU", [run.build / "kw", "check", "--device", "cpu"])
+        run.part("check on the emulator", [run.build / "kw", "check", "--device", "emulate"])
+        run.part("demo", [sys.executable, "examples/train_llama.py", "--device", "cpu", "--out", run.build / "demo"])
 
 
 def gpu_test(run: Runner) -> None:
@@ -132,7 +165,14 @@ def main() -> int:
     options.add_argument("--gpu", action="store_true", help="what needs a GPU, instead of the rest")
     given = options.parse_args()
     run = Runner((ROOT / given.build).resolve(), given.jobs, given.full)
-    (gpu_test if given.gpu else test)(run)
+    if given.gpu:
+        gpu_test(run)
+    else:
+        test(run, given.full)
+    if given.full:
+        keep_full_run(run)
+    elif not given.gpu:
+        say_when_stale()
     return run.finish()
 
 

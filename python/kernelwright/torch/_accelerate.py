@@ -7,6 +7,7 @@ stay what they were, and undoing it is giving the class back.
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import weakref
 from collections import Counter
@@ -89,7 +90,9 @@ def _swapped_class(original: type, swap: Swap) -> type:
 def _reduce_as(original: type) -> Callable:
     def reduce(self: torch.nn.Module, protocol: int):
         make, args, *rest = original.__reduce_ex__(self, protocol)
-        return make, tuple(original if a is type(self) else a for a in args), *rest
+        if make is copyreg.__newobj__:  # pickle insists that this one gets the object's own class; the older one takes any
+            return copyreg._reconstructor, (original, object, None), *rest
+        return make, args, *rest
 
     return reduce
 
