@@ -1,5 +1,7 @@
 #include "kw/runtime/ready.h"
 
+#include <future>
+
 #include "kw/runtime/device.h"
 #include "kw/runtime/dispatch.h"
 
@@ -19,12 +21,17 @@ const Ready& make_ready(const Bound& bound, const ProblemKey& key, int32_t align
   try {
     ready->gpu = &device_facts(bound.raw.device_index);
     ready->choice = choose_kernels(bound, alignment, *ready->gpu);
-    for (int32_t i = 0; i < ready->choice.kernel_count; i++) {
-      const kw_kernel& kernel = ready->choice.kernels[i];
-      ready->sources.push_back(source_set(kernel.source));
+    const int32_t count = ready->choice.kernel_count;
+    for (int32_t i = 0; i < count; i++) {
+      ready->sources.push_back(source_set(ready->choice.kernels[i].source));
       ready->from_disk |= !ready->sources.back()->root.empty();
-      ready->kernels[i] = &find_kernel(*ready->sources.back(), kernel.name, ready->gpu->arch);
     }
+    // Side by side: a kernel that has to be compiled takes 60-200 ms, and NVRTC works for several threads at once.
+    const auto find = [&](int32_t i) { return &find_kernel(*ready->sources[i], ready->choice.kernels[i].name, ready->gpu->arch); };
+    std::vector<std::future<const Kernel*>> others;
+    for (int32_t i = 1; i < count; i++) others.push_back(std::async(std::launch::async, find, i));
+    if (count > 0) ready->kernels[0] = find(0);
+    for (int32_t i = 1; i < count; i++) ready->kernels[i] = others[i - 1].get();
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(op)) throw;
     throw Error(e.status(), op + ": " + e.what());
