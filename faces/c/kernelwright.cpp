@@ -114,6 +114,7 @@ int kw_run(const kw_op* op, const kw_call* call) {
 
 int kw_needs_copy(const kw_op* op, int32_t input, const kw_tensor* t) {
   if (!op || !t || input < 0 || input >= op_of(op)->signature.input_count || t->rank < 0 || t->rank > KW_MAX_RANK) return -1;
+  if (!kw::is_dtype(t->dtype)) return -1;
   if (t->rank > 0 && (!t->sizes || !t->strides)) return -1;
   return kw::needs_copy(*t, kw::row_rank(op_of(op)->contract.inputs[static_cast<size_t>(input)].type));
 }

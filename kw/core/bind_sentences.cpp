@@ -1,5 +1,7 @@
 #include "kw/core/bind_sentences.h"
 
+#include <algorithm>
+
 #include "kw/core/error.h"
 #include "kw/core/size.h"
 
@@ -86,12 +88,13 @@ void Complaint::same_type(const std::string& what, const kw_tensor& t, int varia
 
 void Complaint::no_option(int variable, int input, int32_t dtype, const int32_t* dtypes) const {
   const auto& options = c_.types[static_cast<size_t>(variable)].options;
-  std::string text;
-  for (size_t i = 0; i < options.size(); i++) {
-    text += i == 0 ? "" : i + 1 == options.size() ? " or " : ", ";
-    text += dtype_name(options[i].variable < 0 ? options[i].dtype : dtypes[options[i].variable]);
-    if (options[i].variable >= 0) text += " (" + c_.types[static_cast<size_t>(options[i].variable)].name + ")";
+  std::vector<std::string> allowed;  // each once: a variable may stand for a type that is named as well
+  for (const auto& option : options) {
+    std::string one = dtype_name(option.variable < 0 ? option.dtype : dtypes[option.variable]);
+    if (std::find(allowed.begin(), allowed.end(), one) == allowed.end()) allowed.push_back(std::move(one));
   }
+  std::string text;
+  for (size_t i = 0; i < allowed.size(); i++) text += (i == 0 ? "" : i + 1 == allowed.size() ? " or " : ", ") + allowed[i];
   say(c_.inputs[static_cast<size_t>(input)].name + " is " + dtype_name(dtype) + ", but must be " + text);
 }
 

@@ -102,10 +102,10 @@ std::string disk_cache_dir(std::string* why) {
 std::optional<CompiledKernel> load_from_disk(const Digest& key) {
   std::string dir = usable_dir();
   if (dir.empty()) return std::nullopt;
-  File file{open((dir + "/" + hex(key) + ".kernel").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+  File file{open((dir + "/" + hex(key) + ".kernel").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
   Header header, wanted;
   struct stat s{};
-  if (file.fd < 0 || fstat(file.fd, &s) || !read_all(file.fd, &header, sizeof header)) return std::nullopt;
+  if (file.fd < 0 || fstat(file.fd, &s) || !S_ISREG(s.st_mode) || !read_all(file.fd, &header, sizeof header)) return std::nullopt;
   if (std::memcmp(header.magic, wanted.magic, sizeof header.magic) || header.version != wanted.version || header.key != key)
     return std::nullopt;
   // Sizes are believed only as far as the file goes.

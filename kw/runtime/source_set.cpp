@@ -46,11 +46,19 @@ FileStamp stamp_of(const std::string& path) {
 // stamp is made invalid: the next look reads the file again.
 constexpr int64_t settled_ns = 50'000'000;
 
+// A file that is not there is the library's own text; anything else that keeps us from reading it is said, lest an edit seem checked.
 std::optional<SourceFile> read_file(const std::string& root, const std::string& path) {
   std::string full = root + "/" + path;
+  struct stat s{};
+  if (stat(full.c_str(), &s)) {
+    if (stat(root.c_str(), &s) || !S_ISDIR(s.st_mode))
+      throw Error(KW_ERROR_TOOLCHAIN, format("KW_KERNEL_PATH is %s, which is not a folder that can be read", root.c_str()));
+    return std::nullopt;
+  }
   FileStamp stamp = stamp_of(full);
+  if (stamp == FileStamp{}) throw Error(KW_ERROR_TOOLCHAIN, format("%s (of KW_KERNEL_PATH) is not a regular file", full.c_str()));
   std::ifstream in(full, std::ios::binary);
-  if (stamp == FileStamp{} || !in) return std::nullopt;
+  if (!in) throw Error(KW_ERROR_TOOLCHAIN, format("%s (of KW_KERNEL_PATH) cannot be read", full.c_str()));
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   if (nanoseconds(now) - stamp.changed_ns < settled_ns) stamp.inode = -1;

@@ -49,14 +49,14 @@ class Library:
             function.restype, function.argtypes = result, arguments
         for folder in sys.path:  # NVRTC comes as a wheel; a virtual environment's folder is none that the library could guess
             if folder and os.path.isdir(os.path.join(folder, "nvidia")):
-                c.kw_add_library_dir(folder.encode())
+                c.kw_add_library_dir(os.fsencode(folder))
         self.version = c.kw_version().decode()
         self.errors = _ERRORS
         self._ops: list[_manifest.Op] | None = None
         self._listeners = []
 
     def last_error(self) -> str:
-        return self._c.kw_last_error().decode()
+        return self._c.kw_last_error().decode(errors="replace")
 
     def exception_for(self, text: str) -> Exception | None:
         """The exception that an error of this thread's last call is, when `text` is its sentence."""
@@ -96,7 +96,7 @@ class Library:
 
     def load(self, path: str) -> list[str]:
         before = len(self.ops())
-        if self._c.kw_load_library(os.fspath(path).encode()):
+        if self._c.kw_load_library(os.fsencode(path)):
             raise OSError(self.last_error())
         self._ops = None
         for listener in self._listeners:

@@ -151,7 +151,7 @@ def test_check_finds_a_fault_in_a_kernel(ops, tmp_path):
                            env={**os.environ, "KW_KERNEL_PATH": str(tmp_path), "KW_CACHE_DIR": str(tmp_path / "cache")})
     assert found.returncode == 1, found.stdout + found.stderr
     assert re.search(r"values +FAILED", found.stdout) and "but the reference says" in found.stdout and "refused" not in found.stdout
-    assert f"next: kw check {name} --device emulate --arg" in found.stdout
+    assert f"next: KW_KERNEL_PATH={tmp_path} kw check {name} --device emulate --arg" in found.stdout
 
 
 def test_bench_writes_what_its_page_says(ops, tmp_path):
@@ -168,3 +168,23 @@ def test_bench_writes_what_its_page_says(ops, tmp_path):
     assert 0 < case["p20_us"] <= case["median_us"] <= case["p80_us"]
     present = [i for i in op["inputs"] if not i["optional"]]
     assert case["bytes"] % (64 * 256 * 4) == 0 and case["bytes"] >= (len(present) + 1) * 64 * 256 * 4
+
+
+@pytest.mark.parametrize("verb", ["list", "doctor"])
+def test_lost_output_is_no_success(verb):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([str(BUILD / "kw"), verb], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert done.returncode == 2 and "the output could not be written" in done.stderr
+
+
+def test_a_kernel_path_that_cannot_be_read_is_said(tmp_path):
+    """Falling back to the library's own text would look like a checked edit."""
+    file = tmp_path / "kw/device/types.cuh"
+    file.parent.mkdir(parents=True)
+    for path, part in ((tmp_path / "absent", "not a folder that can be read"), (tmp_path, "is not a regular file")):
+        file.unlink(missing_ok=True)
+        os.mkfifo(file)
+        name = next(op["name"] for op in json.loads(kw("list", "--json")[0])["ops"] if not op["backward_of"])
+        command = [str(BUILD / "kw"), "check", name, "--quick", "--device", "emulate"]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "KW_KERNEL_PATH": str(path)})
+        assert found.returncode != 0 and part in found.stdout + found.stderr

@@ -109,6 +109,7 @@ static void threads() {
 static void edits(const fs::path& root) {
   Arrays arrays(64);
   run(arrays, {2, 32}, {.a = 2});
+  fs::create_directories(root);
   set_kernel_path(root);  // seen by calls that were ready before
   uint64_t before = cache_counts().compiled;
   run(arrays, {2, 32}, {.a = 2});

@@ -75,6 +75,9 @@ int main() {
   // A copy of our own device words below KW_KERNEL_PATH: an edit to a word changes the key of the kernel that uses it. Files that are
   // not there come from the library.
   fs::remove_all(root);
+  KW_EXPECT_THROWS(source_set("t/a.cuh"), "which is not a folder that can be read");  // lest a typo seem a checked edit
+  fs::create_directories(root / "t/a.cuh");
+  KW_EXPECT_THROWS(source_set("t/a.cuh"), "t/a.cuh (of KW_KERNEL_PATH) is not a regular file");
   for (const kw_source* s = kw_device_sources; s->path; s++) {
     set_kernel_path("");
     auto embedded = source_set(s->path);

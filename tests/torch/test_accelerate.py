@@ -109,4 +109,24 @@ def test_wants_a_module():
 
 def test_a_model_without_such_modules():
     report = kt.accelerate(torch.nn.Linear(2, 2))
-    assert not report.swapped and str(report) == "no module that an op of ours could serve"
+    assert not report.swapped and str(report).startswith("no module that an op of ours could serve; those are ")
+
+
+def test_dtypes_that_no_op_serves_run_the_stock_code():
+    half = llama().half()
+    stock = loss_of(half)
+    kt.accelerate(half)
+    assert torch.equal(loss_of(half), stock)
+    norm = llama().model.norm.bfloat16()
+    stock = norm(torch.ones(2, 32))  # f32 beside a bf16 weight
+    kt.accelerate(norm)
+    assert torch.equal(norm(torch.ones(2, 32)), stock) and norm(torch.ones(2, 32)).dtype == stock.dtype
+
+
+@pytest.mark.parametrize("settings", [{}, {"eps": 1e-3}, {"elementwise_affine": False}])
+def test_torchs_own_norm(settings):
+    norm, x = torch.nn.RMSNorm(24, **settings), torch.randn(3, 5, 24)
+    stock = norm(x)
+    assert kt.accelerate(norm).counts() == {"rms_norm": 1}
+    torch.testing.assert_close(norm(x), stock)
+    assert "normalises 2 dimensions" in str(kt.accelerate(torch.nn.RMSNorm((5, 24))))

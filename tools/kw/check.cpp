@@ -1,6 +1,7 @@
 #include "testing/check.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <numeric>
 
 #include "tools/kw/devices.h"
@@ -52,8 +53,10 @@ void print(const Op& op, const char* device, const test::LayerReport& layer) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   for (size_t at = 0; (at = text.find('\n', at)) != text.npos; at += 12) text.replace(at, 1, "\n           ");
   std::printf("           %s\n", text.c_str());
-  if (!layer.reproduce.empty())
-    std::printf("           next: kw check %s --device %s %s\n", op.contract.name.c_str(), device, layer.reproduce.c_str());
+  if (layer.reproduce.empty()) return;
+  const char* kernels = std::getenv("KW_KERNEL_PATH");  // without it the command would check the library's own text
+  std::printf("           next: %s%s%skw check %s --device %s %s\n", kernels ? "KW_KERNEL_PATH=" : "", kernels ? kernels : "",
+              kernels ? " " : "", op.contract.name.c_str(), device, layer.reproduce.c_str());
 }
 
 int run(const Options& options) {
@@ -97,9 +100,9 @@ int run(const Options& options) {
   if (as_json)
     std::printf("%s\n", json.text().c_str());
   else if (bad)
-    std::printf("%d of %zu ops failed\n", bad, list.size());
+    std::printf("%d of %zu %s failed\n", bad, list.size(), list.size() == 1 ? "op" : "ops");
   else
-    std::printf("%zu ops are right on %s\n", list.size(), name.c_str());
+    std::printf("%zu %s right on %s\n", list.size(), list.size() == 1 ? "op is" : "ops are", name.c_str());
   return bad ? 1 : 0;
 }
 

@@ -1,6 +1,7 @@
 // kw: the workbench of Kernelwright.
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "kw/core/error.h"
 #include "testing/arguments.h"
@@ -61,9 +62,13 @@ static int run() {
 int main(int argc, char** argv) {
   kw::tool::words.assign(argv, argv + argc);
   try {
-    return kw::tool::run();
+    const int status = kw::tool::run();
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    std::fprintf(stderr, "kw: the output could not be written\n");
   } catch (const kw::tool::Usage& usage) {
     std::fprintf(stderr, "kw: %s\n", usage.sentence.c_str());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "kw: there is not enough memory for this\n");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kw: %s\n", error.what());
   }

@@ -33,9 +33,27 @@ class RMSNorm(torch.nn.Module):
         return f"{self.length}, eps={self.eps}, elementwise_affine={self.weight is not None}"
 
 
+_SERVED = (torch.float32, torch.bfloat16)
+
+
 def _llama_forward(self, hidden_states):
+    if hidden_states.dtype not in _SERVED or hidden_states.dtype != self.weight.dtype:  # the stock result has the wider dtype then
+        return self._stock_forward(hidden_states)
     return rms_norm(hidden_states, self.weight, self.variance_epsilon)
 
 
+def _torch_forward(self, x):
+    if x.dtype not in _SERVED or (self.weight is not None and x.dtype != self.weight.dtype):
+        return self._stock_forward(x)
+    return rms_norm(x, self.weight, torch.finfo(x.dtype).eps if self.eps is None else self.eps)
+
+
+def _many_dimensions(norm: torch.nn.Module) -> str | None:
+    return None if len(norm.normalized_shape) == 1 else f"it normalises {len(norm.normalized_shape)} dimensions, not the last one alone"
+
+
 # The Hugging Face class rounds x * rstd to x's dtype before it multiplies by the weight; the op rounds once, after. Equal in f32.
-SWAPS = [Swap("transformers.models.llama.modeling_llama.LlamaRMSNorm", "rms_norm", _llama_forward)]
+SWAPS = [
+    Swap("transformers.models.llama.modeling_llama.LlamaRMSNorm", "rms_norm", _llama_forward),
+    Swap("torch.nn.modules.normalization.RMSNorm", "rms_norm", _torch_forward, _many_dimensions),
+]

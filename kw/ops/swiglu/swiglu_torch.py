@@ -34,7 +34,10 @@ class GatedMLP(torch.nn.Module):
 
 
 def _llama_forward(self, x):
-    return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
+    gate, up = self.gate_proj(x), self.up_proj(x)
+    if gate.dtype not in (torch.float32, torch.bfloat16):
+        return self.down_proj(self.act_fn(gate) * up)
+    return self.down_proj(swiglu(gate, up))
 
 
 def _not_silu(mlp: torch.nn.Module) -> str | None:

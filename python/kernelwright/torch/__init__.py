@@ -8,6 +8,7 @@ Works in eager mode, under torch.compile (fullgraph, dynamic), torch.export, CUD
 derivative and forward-mode differentiation do not exist and are refused by a sentence."""
 
 import importlib
+import warnings as _warnings
 from pathlib import Path
 
 import torch as _torch
@@ -38,7 +39,10 @@ def _attach() -> None:
     for op in new:
         e = _known[op.name]
         e.finish(_known.__getitem__)
-        if op.backward_of is None:
+        if op.backward_of is None and op.name in globals():
+            where = f"torch.ops.kernelwright.{op.name}"
+            _warnings.warn(f"kernelwright.torch has a name {op.name!r} already: the op is {where} alone", stacklevel=2)
+        elif op.backward_of is None:
             globals()[op.name] = _functions.make_function(op, e.entry, e.traced, _torch.compiler.is_compiling)
             __all__.append(op.name)
 

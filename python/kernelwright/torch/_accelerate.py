@@ -24,7 +24,7 @@ class Swap:
 
     target: the class, as "package.module.ClassName"; matched by name, so that nothing is imported for it.
     op: the contract's name, for the report.
-    forward: the new forward(self, ...).
+    forward: the new forward(self, ...). What the op does not serve (another dtype, say) it hands to self._stock_forward(...).
     refuse: looks at one module and returns why it cannot be swapped, or None.
     """
 
@@ -60,7 +60,7 @@ class Report:
     def __str__(self) -> str:
         lines = [f"{n} x {cls} -> {op}" for (cls, op), n in Counter((c, o) for _, c, o in self.swapped).items()]
         lines += [f"{n} x {cls} left alone: {why}" for (cls, why), n in Counter((c, w) for _, c, w in self.left).items()]
-        return "\n".join(lines) or "no module that an op of ours could serve"
+        return "\n".join(lines) or "no module that an op of ours could serve; those are " + ", ".join(s.target for s in swaps)
 
 
 def _qualified(cls: type) -> str:
@@ -76,6 +76,7 @@ def _swapped_class(original: type, swap: Swap) -> type:
             (original,),
             {
                 "forward": swap.forward,
+                "_stock_forward": original.forward,
                 "__module__": original.__module__,
                 "__qualname__": original.__qualname__,
                 "__doc__": original.__doc__,
@@ -109,8 +110,8 @@ def _reason(module: torch.nn.Module, swap: Swap) -> str | None:
 def accelerate(model: torch.nn.Module) -> Report:
     """Swaps, in place, the modules of `model` that one of the ops can serve; returns what was swapped and what not, and why.
 
-    The model computes the same function up to rounding. Parameters keep their identity, so optimisers made before stay valid; state_dict
-    keys and hooks stay. A copy (copy.deepcopy) or a pickle of a swapped module is of the original class. Calling it twice is harmless.
+    The model computes the same function up to rounding, in the same dtypes: where an op does not serve a dtype, the stock code runs.
+    Parameters keep their identity, so optimisers made before stay valid; state_dict keys and hooks stay. A copy (copy.deepcopy) or a pickle of a swapped module is of the original class. Calling it twice is harmless.
     Raises TypeError when `model` is no module.
     """
     if not isinstance(model, torch.nn.Module):
