@@ -111,7 +111,8 @@ def accelerate(model: torch.nn.Module) -> Report:
     """Swaps, in place, the modules of `model` that one of the ops can serve; returns what was swapped and what not, and why.
 
     The model computes the same function up to rounding, in the same dtypes: where an op does not serve a dtype, the stock code runs.
-    Parameters keep their identity, so optimisers made before stay valid; state_dict keys and hooks stay. A copy (copy.deepcopy) or a pickle of a swapped module is of the original class. Calling it twice is harmless.
+    Parameters keep their identity, so optimisers made before stay valid; state_dict keys and hooks stay. A copy (copy.deepcopy) or a
+    pickle of a swapped module is of the original class. Calling it twice is harmless.
     Raises TypeError when `model` is no module.
     """
     if not isinstance(model, torch.nn.Module):
