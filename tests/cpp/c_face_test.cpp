@@ -116,7 +116,7 @@ void test_needs_copy() {
 std::string build(const char* name, const std::string& text) {
   const std::string base = std::string(KW_BINARY_DIR) + "/" + name, source = base + ".cpp", library = base + ".so";
   std::ofstream(source) << text;
-  const std::string command = "c++ -std=c++20 -shared -fPIC -I" KW_SOURCE_DIR " -o " + library + " " + source;
+  const std::string command = "c++ -std=c++20 -shared -fPIC -I'" KW_SOURCE_DIR "' -o '" + library + "' '" + source + "'";
   if (std::system(command.c_str()) != 0) throw std::runtime_error("a library for the test does not build: " + command);
   return library;
 }
