@@ -1,14 +1,9 @@
 // The device words (kw/device) against the host, bit by bit: with KW_DRIVER=emulator in CI, and on a GPU with the same binary.
-#include <dlfcn.h>
-
 #include <cstdlib>
 
-#include "kw/runtime/device.h"
-#include "kw/runtime/device_buffer.h"
 #include "kw/runtime/kernel_cache.h"
 #include "kw/runtime/launch.h"
-#include "testing/array.h"
-#include "testing/expect.h"
+#include "tests/cpp/on_device.h"
 
 namespace {
 
@@ -312,17 +307,6 @@ int main() {
     if (kw::emulator_requested()) KW_EXPECT_EQ(why, "");
     kw::use_emulator();  // the words are the device's alone: without a GPU they run here
   }
-  if (!kw::driver().emulator) {
-    all();
-    return kw::test::finish();
-  }
-  const auto set = reinterpret_cast<int (*)(const char*, const char*)>(dlsym(kw::driver().handle, "kwemu_set"));
-  const auto reports = reinterpret_cast<int (*)()>(dlsym(kw::driver().handle, "kwemu_report_count"));
-  KW_EXPECT(set && reports);
-  for (const char* schedule : {"inorder", "greedy", "shuffle"}) {
-    KW_EXPECT_EQ(set("schedule", schedule), 0);
-    all();
-    KW_EXPECT_EQ(reports(), 0);
-  }
+  kw::test::on_device({"inorder", "greedy", "shuffle"}, [](std::string_view) { all(); });
   return kw::test::finish();
 }

@@ -66,7 +66,7 @@ def include_breach(path: str, angle: bool, header: str) -> str | None:
         other = re.fullmatch(r"kw/ops/(\w+)/(\w+)\.h", header)
         if other and other[1] == other[2]:
             return None
-        if path.endswith("_test.cpp") and header.startswith("testing/"):
+        if path.endswith("_test.cpp") and header.startswith(("testing/", "tests/cpp/")):
             return None
         allowed = MAY_INCLUDE["kw/ops"]
     else:

@@ -42,6 +42,19 @@ print("used", kt.fast_path())
 """
 
 
+def test_an_op_cannot_take_a_name_that_is_taken():
+    """A user's op called like something of ours, accelerate say, is a torch op alone, and that is said."""
+    succeeds(f"""
+import warnings, torch, kernelwright, kernelwright.torch as kt
+kt.test_blend = "ours"
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    kernelwright.load_library({conftest.TEST_ROOM!r})
+assert kt.test_blend == "ours" and torch.ops.kernelwright.test_blend.default
+assert any("kernelwright.torch has a name 'test_blend' already" in str(w.message) for w in said), said
+""")
+
+
 class TestImportOrder:
     def test_package_first(self):
         """The package without torch works, and torch is not pulled in by it."""

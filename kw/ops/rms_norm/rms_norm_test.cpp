@@ -1,16 +1,10 @@
 // Laws and hard cases of RMSNorm, through the typed call: on the CPU, and on the GPU, or the emulator where there is none.
 #include "kw/ops/rms_norm/rms_norm.h"
 
-#include <dlfcn.h>
-
-#include <initializer_list>
 #include <limits>
 
 #include "kw/core/bind.h"
-#include "kw/runtime/device.h"
-#include "kw/runtime/device_buffer.h"
-#include "testing/array.h"
-#include "testing/expect.h"
+#include "tests/cpp/on_device.h"
 
 namespace {
 
@@ -18,29 +12,9 @@ using kw::test::Array;
 using kw::test::close;
 bool on_cuda = false;
 
-// Calls f with the arrays' views, on the CPU or with copies on the device that come back.
 template <class F>
 void run(std::initializer_list<Array*> arrays, F&& f) {
-  std::vector<kw_tensor> views;
-  std::vector<kw::DeviceBuffer> memory;
-  for (Array* a : arrays) {
-    if (!on_cuda) {
-      views.push_back(a ? a->view(a->bytes().data(), KW_CPU) : kw_tensor{});
-      continue;
-    }
-    memory.emplace_back(0, a ? a->bytes().size() : 0);
-    if (a) memory.back().upload(a->bytes().data(), a->bytes().size());
-    views.push_back(a ? a->view(memory.back().data(), KW_CUDA) : kw_tensor{});
-  }
-  f(views);
-  if (!on_cuda) return;
-  kw::ContextGuard guard(kw::driver(), 0);
-  kw::check(kw::driver(), kw::driver().cuCtxSynchronize(), "running the test");
-  size_t i = 0;
-  for (Array* a : arrays) {
-    if (a) memory[i].download(a->bytes().data(), a->bytes().size());
-    i++;
-  }
+  kw::test::with_views(on_cuda, arrays, f);
 }
 
 void forward(Array& x, Array* weight, Array& y, double eps = 1e-6) {
@@ -254,19 +228,9 @@ void all(int64_t largest) {
 
 int main() {
   all(int64_t{1} << 40);
-  if (!kw::find_driver() || kw::device_count() == 0) kw::use_emulator();
   on_cuda = true;
-  if (!kw::driver().emulator) {
-    all(int64_t{1} << 40);
-    return kw::test::finish();
-  }
-  const auto set = reinterpret_cast<int (*)(const char*, const char*)>(dlsym(kw::driver().handle, "kwemu_set"));
-  const auto reports = reinterpret_cast<int (*)()>(dlsym(kw::driver().handle, "kwemu_report_count"));
-  KW_EXPECT(set && reports);
-  for (const char* schedule : {"inorder", "greedy"}) {  // greedy: one warp runs ahead as far as it can
-    KW_EXPECT_EQ(set("schedule", schedule), 0);
-    all(schedule[0] == 'i' ? 100000 : 10000);  // elements: the emulator takes its time
-    KW_EXPECT_EQ(reports(), 0);                // warnings too
-  }
+  kw::test::on_device({"inorder", "greedy"}, [](std::string_view where) {
+    all(where == "gpu" ? int64_t{1} << 40 : where == "inorder" ? 100000 : 10000);  // elements: the emulator takes its time
+  });
   return kw::test::finish();
 }

@@ -1,17 +1,11 @@
 // Laws and hard cases of SwiGLU, through the typed call: on the CPU, and on the GPU, or the emulator where there is none.
 #include "kw/ops/swiglu/swiglu.h"
 
-#include <dlfcn.h>
-
-#include <initializer_list>
 #include <limits>
 #include <utility>
 
 #include "kw/core/op.h"
-#include "kw/runtime/device.h"
-#include "kw/runtime/device_buffer.h"
-#include "testing/array.h"
-#include "testing/expect.h"
+#include "tests/cpp/on_device.h"
 
 namespace {
 
@@ -19,29 +13,9 @@ using kw::test::Array;
 using kw::test::close;
 bool on_cuda = false;
 
-// Calls f with the arrays' views, on the CPU or with copies on the device that come back.
 template <class F>
 void run(std::initializer_list<Array*> arrays, F&& f) {
-  std::vector<kw_tensor> views;
-  std::vector<kw::DeviceBuffer> memory;
-  for (Array* a : arrays) {
-    if (!on_cuda) {
-      views.push_back(a ? a->view(a->bytes().data(), KW_CPU) : kw_tensor{});
-      continue;
-    }
-    memory.emplace_back(0, a ? a->bytes().size() : 0);
-    if (a) memory.back().upload(a->bytes().data(), a->bytes().size());
-    views.push_back(a ? a->view(memory.back().data(), KW_CUDA) : kw_tensor{});
-  }
-  f(views);
-  if (!on_cuda) return;
-  kw::ContextGuard guard(kw::driver(), 0);
-  kw::check(kw::driver(), kw::driver().cuCtxSynchronize(), "running the test");
-  size_t i = 0;
-  for (Array* a : arrays) {
-    if (a) memory[i].download(a->bytes().data(), a->bytes().size());
-    i++;
-  }
+  kw::test::with_views(on_cuda, arrays, f);
 }
 
 void forward(Array& gate, Array& up, Array& y) {
@@ -154,19 +128,7 @@ void all() {
 
 int main() {
   all();
-  if (!kw::find_driver() || kw::device_count() == 0) kw::use_emulator();
   on_cuda = true;
-  if (!kw::driver().emulator) {
-    all();
-    return kw::test::finish();
-  }
-  const auto set = reinterpret_cast<int (*)(const char*, const char*)>(dlsym(kw::driver().handle, "kwemu_set"));
-  const auto reports = reinterpret_cast<int (*)()>(dlsym(kw::driver().handle, "kwemu_report_count"));
-  KW_EXPECT(set && reports);
-  for (const char* schedule : {"inorder", "greedy"}) {  // greedy: one warp runs ahead as far as it can
-    KW_EXPECT_EQ(set("schedule", schedule), 0);
-    all();
-    KW_EXPECT_EQ(reports(), 0);  // warnings too
-  }
+  kw::test::on_device({"inorder", "greedy"}, [](std::string_view) { all(); });
   return kw::test::finish();
 }
