@@ -29,6 +29,21 @@ int kwemu_set(const char* option, const char* value);
 /* Bytes of the allocation that holds `p` which nothing has written since it was allocated or poisoned. */
 size_t kwemu_unwritten(const void* p);
 
+/* A whole CUDA program: its sources (.cu, .cpp, .c) become a shared library at `output`. 0, or 1 with the reasons in `log`: the compiler's
+ * words with the user's places, or the name of what is not supported. `sets`: NAME=VALUE, what variables and macros begin with. */
+struct kwemu_program {
+  const char* const* files;
+  const char* const* include_dirs;
+  const char* const* defines;
+  const char* const* sets;
+  int file_count, include_dir_count, define_count, set_count;
+  const char* standard; /* "17" when NULL */
+};
+int kwemu_program_build(const struct kwemu_program*, const char* output, char* log, size_t log_bytes);
+
+/* Loads such a library into this process, once, and calls its main; gives what main returns, 71 if there is none to call. */
+int kwemu_program_run(const char* library, int argc, char** argv);
+
 /* Makes a range undefined again: every byte 0xff (NaN in every floating format), never written. */
 void kwemu_poison(void* p, size_t bytes);
 

@@ -61,6 +61,8 @@ struct Region {  // one device allocation, one device variable, or the shared me
   size_t cell_count = 0;
   std::string name;
   bool freed = false, all_init = false, shared = false;
+  bool for_host = false;         // managed or pinned: the host may touch it
+  void* allocated_at = nullptr;  // in a program
 };
 
 struct Symbol {
@@ -85,6 +87,7 @@ struct Module {  // a loaded host library that g++ made from device code
   std::map<u64, std::unique_ptr<Region>> variable_regions;
   std::deque<Kernel> kernels;
   u32 arch = 0;
+  bool program = false;  // host code too: a kernel's shared memory is some of the module's
 };
 
 // ---- threads, warps, blocks -------------------------------------------------------------------------------------------------
@@ -175,6 +178,7 @@ struct Engine {
   const Kernel* kernel = nullptr;
   Module* module = nullptr;
   void** args = nullptr;
+  size_t argument_bytes = 0;  // of a program's launch: args is one block of memory, and each thread gets a copy on its stack
   bool stopped = false;
   u32 launch_errors = 0;
   int launch_result = 0;  // a CUresult
@@ -223,7 +227,7 @@ inline void make_ready(Thread* t) {
   t->block->ready.push_back(t);
 }
 void swap_in(Block*);
-int run_launch(const Kernel&, const LaunchConfig&, void** args);  // a CUresult
+int run_launch(const Kernel&, const LaunchConfig&, void** args, size_t argument_bytes = 0);  // a CUresult
 void finish_thread();
 
 // ---- collectives (collectives.cpp) --------------------------------------------------------------------------------------------

@@ -53,7 +53,8 @@ std::string place(void* pc) {
   if (FILE* f = popen(command, "r")) {
     for (int frames = 0; fgets(line, sizeof line, f);) {
       std::string l(line, strcspn(line, " \n"));
-      if (l[0] == '?' || l.find("kwemu_") != std::string::npos) continue;  // the emulator's own header
+      if (l[0] == '?' || l.find("kwemu_") != std::string::npos || l.find("cuda_runtime.h") != std::string::npos)
+        continue;  // not the user's
       if (l.rfind("./", 0) == 0) l.erase(0, 2);
       if (frames++ < 3) text += (text.empty() ? "" : " < ") + l;
     }
@@ -82,7 +83,7 @@ std::string name_of_address(const Region* r, u64 a) {
   u64 offset = a - r->lo;
   if (!r->shared) {
     snprintf(b, sizeof b, "%s at byte %lld of %llu", r->name.c_str(), (long long)offset, (unsigned long long)(r->hi - r->lo));
-    return b;
+    return r->allocated_at ? std::string(b) + ", allocated at " + place(r->allocated_at) : b;
   }
   if (offset >= engine.dynamic_offset && offset < engine.dynamic_offset + kMaxDynamicShared) {
     snprintf(b, sizeof b, "dynamic shared memory at byte %llu of %u", (unsigned long long)(offset - engine.dynamic_offset),
