@@ -15,8 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-#undef __launch_bounds__  // which the toolkit takes away from all but nvcc
-#define __launch_bounds__(...)
+#include <crt/host_defines.h>  // ours: where the toolkit's headers found their own, __shared__ means nothing by now
 
 // ---- launches: the rewriter makes kwemu_start(kwemu_config(grid, block), "kernel", [=](auto... a) { kernel(a...); }, arguments) ----------
 struct kwemu_program_launch {
