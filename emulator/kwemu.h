@@ -19,10 +19,13 @@ void kwemu_clear_reports(void);
  *   seed         of shuffle and greedy
  *   detect       1 (default) | 0: without races and initialisation; bounds and alignment stay on
  *   strict       1: warnings, and races that store equal values, are errors
+ *   formal       1 (default): formal findings (a rule broken that today's hardware forgives) are errors; 0: they are only told
  *   max_reports  errors after which a launch ends (10)
  *   step_limit   observed accesses after which a launch ends (4e9)
  *   stuck_ms     milliseconds of processor time after which a thread that does nothing observable ends the launch (5000)
  *   only_block   run just this block of a grid (its linear index); -1 for all
+ *   sample       n: run every n-th block (or cluster) of a grid only
+ *   findings     a file that gets every finding as a line of JSON
  *   sms, arch    of the device: multiprocessors (4), compute capability without the point (90) */
 int kwemu_set(const char* option, const char* value);
 

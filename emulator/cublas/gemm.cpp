@@ -92,8 +92,8 @@ KWEMU_EXPORT const char* cublasGetStatusString(int status) {
   return status == kSuccess ? "success" : status == kNotSupported ? "not supported" : "invalid value";
 }
 
-#define KWEMU_GEMM(letter, T, type)                                                                                                        \
-  KWEMU_EXPORT int cublas##letter##gemmStridedBatched(void*, int ta, int tb, int m, int n, int k, const T* alpha, const T* a, int lda,     \
+#define KWEMU_GEMM(letter, T, type)                                                                                                       \
+  KWEMU_EXPORT int cublas##letter##gemmStridedBatched(void*, int ta, int tb, int m, int n, int k, const T* alpha, const T* a, int lda,    \
                                                       long long sa, const T* b, int ldb, long long sb, const T* beta, T* c, int ldc,      \
                                                       long long sc, int count) {                                                          \
     return gemm(m, n, k, load(alpha, 0, type), {a, type, lda, ta != 0, sa}, {b, type, ldb, tb != 0, sb}, load(beta, 0, type), c, type,    \

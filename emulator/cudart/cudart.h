@@ -11,8 +11,8 @@ bool start_runtime();  // the device and its context exist, and are current in t
 // Runs the body of a runtime function; remembers its error for cudaGetLastError.
 template <class F>
 cudaError_t runtime(F body) {
-  cudaError_t result = start_runtime() ? static_cast<cudaError_t>(guarded([&] { return static_cast<CUresult>(body()); }))
-                                       : cudaErrorInitializationError;
+  cudaError_t result =
+      start_runtime() ? static_cast<cudaError_t>(guarded([&] { return static_cast<CUresult>(body()); })) : cudaErrorInitializationError;
   if (result != cudaSuccess && result != cudaErrorNotReady) last_error = result;
   return result;
 }

@@ -1,9 +1,10 @@
 // The runtime's memory functions.
+#include "emulator/engine/memory.h"
+
 #include <cstdlib>
 #include <map>
 
 #include "emulator/cudart/cudart.h"
-#include "emulator/engine/memory.h"
 
 using namespace kwemu;
 namespace {
@@ -56,8 +57,12 @@ KWEMU_EXPORT cudaError_t cudaFree(void* p) {
 }
 KWEMU_EXPORT cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return cudaFree(p); }
 KWEMU_EXPORT cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
-KWEMU_EXPORT cudaError_t cudaHostRegister(void*, size_t, unsigned) { return runtime([] { return cudaSuccess; }); }
-KWEMU_EXPORT cudaError_t cudaHostUnregister(void*) { return runtime([] { return cudaSuccess; }); }
+KWEMU_EXPORT cudaError_t cudaHostRegister(void*, size_t, unsigned) {
+  return runtime([] { return cudaSuccess; });
+}
+KWEMU_EXPORT cudaError_t cudaHostUnregister(void*) {
+  return runtime([] { return cudaSuccess; });
+}
 KWEMU_EXPORT cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   return runtime([&] { return device && on_device(host) ? (*device = host, cudaSuccess) : cudaErrorInvalidValue; });
 }

@@ -2,6 +2,7 @@
 #pragma once
 #define KWEMU_PROGRAM 1
 #include <assert.h>
+#include <crt/host_defines.h>  // ours: where the toolkit's headers found their own, __shared__ means nothing by now
 #include <cuda_runtime.h>
 #include <math.h>
 #include <stdint.h>
@@ -15,9 +16,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <crt/host_defines.h>  // ours: where the toolkit's headers found their own, __shared__ means nothing by now
-
-// ---- launches: the rewriter makes kwemu_start(kwemu_config(grid, block), "kernel", [=](auto... a) { kernel(a...); }, arguments) ----------
+// ---- launches: the rewriter makes kwemu_start(kwemu_config(grid, block), "kernel", [=](auto... a) { kernel(a...); }, arguments)
+// ----------
 struct kwemu_program_launch {
   dim3 grid, block;
   size_t shared_bytes = 0;
@@ -26,8 +26,8 @@ struct kwemu_program_launch {
   const char* name = "kernel";
 };
 // Every GPU thread gets a copy of the arguments on its own stack, where `run` finds them.
-extern "C" cudaError_t kwemu_start_kernel(const kwemu_program_launch* launch, cudaStream_t stream, void (*run)(void*), const void* arguments,
-                                          size_t bytes);
+extern "C" cudaError_t kwemu_start_kernel(const kwemu_program_launch* launch, cudaStream_t stream, void (*run)(void*),
+                                          const void* arguments, size_t bytes);
 
 struct kwemu_configured {
   kwemu_program_launch launch;
@@ -50,7 +50,8 @@ inline cudaError_t kwemu_start(kwemu_configured c, const char* name, F kernel, c
   return kwemu_start_kernel(&c.launch, c.stream, run, &packed, sizeof packed);
 }
 
-// ---- what the runtime's headers give only to nvcc ----------------------------------------------------------------------------------------
+// ---- what the runtime's headers give only to nvcc
+// ----------------------------------------------------------------------------------------
 template <class... E, class... A>
 inline cudaError_t kwemu_launch_ex(const cudaLaunchConfig_t* config, void (*kernel)(E...), A&&... arguments) {
   kwemu_configured c = kwemu_config(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);

@@ -165,6 +165,9 @@ struct Options {
   Schedule schedule = kInOrder;
   bool detect = true;
   bool strict = false;             // warnings and races of equal values are errors
+  bool formal = true;              // formal findings are errors
+  u64 sample = 1;                  // run every n-th gang only
+  std::string findings;            // a file that gets each finding as a line of JSON
   u32 max_reports = 10;            // of one launch: then it stops
   u64 step_limit = 4'000'000'000;  // observed accesses of one launch, about a minute
   u64 stuck_ms = 5000;             // processor time of a thread that does not touch memory

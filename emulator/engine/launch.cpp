@@ -145,6 +145,7 @@ int run_launch(const Kernel& kernel, const LaunchConfig& config, void** args, si
   }
   for (u64 i = 0; i < gangs && !engine.stopped; i++) {
     u64 g = shuffled ? order[i] : engine.options.schedule == kReverse ? gangs - 1 - i : i;
+    if (i % engine.options.sample) continue;
     if (engine.options.only_block != ~0ull && g != engine.options.only_block / gang_blocks) continue;
     if (!prepare_gang(g * gang_blocks, (u32)gang_blocks, threads)) {
       engine.launch_result = CUDA_ERROR_OUT_OF_MEMORY;

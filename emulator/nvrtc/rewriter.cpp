@@ -67,9 +67,7 @@ class Rewriter {
     emit(i);
     return i + 1;
   }
-  void fail(const std::string& sentence) {
-    out_.error = file_ + ":" + std::to_string(line_) + ": error: " + sentence + "\n";
-  }
+  void fail(const std::string& sentence) { out_.error = file_ + ":" + std::to_string(line_) + ": error: " + sentence + "\n"; }
 
   static bool is_define(const std::string& directive) {
     size_t at = directive.find_first_not_of(" \t", 1);
@@ -160,7 +158,8 @@ class Rewriter {
     return nullptr;
   }
   size_t step_initialiser(size_t i) {  // int N = 8192, M = 4;
-    bool declares = previous_ == "," || previous_ == "*" || (!previous_.empty() && (isalnum((unsigned char)previous_[0]) || previous_ == ">"));
+    bool declares =
+        previous_ == "," || previous_ == "*" || (!previous_.empty() && (isalnum((unsigned char)previous_[0]) || previous_ == ">"));
     const std::string* value = declares && previous_ != "return" ? new_value(tokens_[i].text) : nullptr;
     if (!value) return 0;
     out_.text += tokens_[i].text + " = " + *value;

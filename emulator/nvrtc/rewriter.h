@@ -7,12 +7,12 @@
 
 namespace kwemu {
 struct Rewritten {
-  std::string text;                    // as many lines as before
-  bool dynamic_shared = false;         // it had `extern __shared__`
-  std::vector<std::string> includes;   // names, as written
-  std::vector<std::string> c_kernels;  // names of `extern "C" __global__` functions
+  std::string text;                        // as many lines as before
+  bool dynamic_shared = false;             // it had `extern __shared__`
+  std::vector<std::string> includes;       // names, as written
+  std::vector<std::string> c_kernels;      // names of `extern "C" __global__` functions
   std::set<std::string> device_functions;  // names behind __device__ or __global__
-  std::string error;                   // a sentence, with the line, or empty
+  std::string error;                       // a sentence, with the line, or empty
 };
 
 struct Dialect {

@@ -104,9 +104,10 @@ std::string missing_functions(const std::string& log) {
   std::string text;
   for (auto& name : names) {
     if (name.find_first_of(":( ") != std::string::npos) return "";  // C++ of the program's own: a file is missing
-    fprintf(stderr, "kwemu warning: the program uses %s, which the emulator does not have; a call of it will end the program\n", name.c_str());
-    text += "\t.text\n\t.globl " + name + "\n" + name + ":\n\tleaq 1f(%rip), %rdi\n\tandq $-16, %rsp\n\tcall kwemu_missing_function@PLT\n1:\t.string \"" +
-            name + "\"\n";
+    fprintf(stderr, "kwemu warning: the program uses %s, which the emulator does not have; a call of it will end the program\n",
+            name.c_str());
+    text += "\t.text\n\t.globl " + name + "\n" + name +
+            ":\n\tleaq 1f(%rip), %rdi\n\tandq $-16, %rsp\n\tcall kwemu_missing_function@PLT\n1:\t.string \"" + name + "\"\n";
   }
   return text;
 }
@@ -135,8 +136,7 @@ Unit compile_unit(const std::string& at, const std::string& file, size_t number,
   unit.error = assembly.error;
   for (auto& sentence : unobserved_accesses(read_file(at + "/" + base + ".tree"), assembly.shared_names))
     if (of_device_code(sentence, device_functions))
-      unit.error +=
-          "error: " + sentence + ": the emulator would not see that access; make the function inline, or pass a reference\n";
+      unit.error += "error: " + sentence + ": the emulator would not see that access; make the function inline, or pass a reference\n";
   write_file(at + "/" + base + ".s", assembly.text);
   unit.assembly = base + ".s";
   return unit;

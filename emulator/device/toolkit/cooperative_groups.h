@@ -30,7 +30,8 @@ KWEMU_INLINE thread_block this_thread_block() { return {}; }
 struct grid_group {
   KWEMU_INLINE void sync() { kwemu_grid_barrier(); }
   KWEMU_INLINE unsigned long long block_rank() {
-    return kwemu_blockIdx().x + (unsigned long long)kwemu_gridDim().x * (kwemu_blockIdx().y + (unsigned long long)kwemu_gridDim().y * kwemu_blockIdx().z);
+    return kwemu_blockIdx().x +
+           (unsigned long long)kwemu_gridDim().x * (kwemu_blockIdx().y + (unsigned long long)kwemu_gridDim().y * kwemu_blockIdx().z);
   }
   KWEMU_INLINE unsigned long long num_blocks() { return (unsigned long long)kwemu_gridDim().x * kwemu_gridDim().y * kwemu_gridDim().z; }
   KWEMU_INLINE unsigned long long thread_rank() { return block_rank() * detail::block_size() + detail::block_rank(); }
@@ -133,9 +134,7 @@ struct thread_group {  // a block, or lanes of a warp, known only at run time
   inline __attribute__((always_inline)) void sync() const { is_block ? kwemu_block_barrier() : __syncwarp(mask); }
   inline __attribute__((always_inline)) unsigned size() const { return is_block ? detail::block_size() : lanes{mask}.size(); }
   inline __attribute__((always_inline)) unsigned num_threads() const { return size(); }
-  inline __attribute__((always_inline)) unsigned thread_rank() const {
-    return is_block ? detail::block_rank() : lanes{mask}.thread_rank();
-  }
+  inline __attribute__((always_inline)) unsigned thread_rank() const { return is_block ? detail::block_rank() : lanes{mask}.thread_rank(); }
   template <class T>
   inline __attribute__((always_inline)) T shfl(T v, unsigned rank) const {
     return lanes{mask}.shfl(v, rank);
@@ -151,7 +150,8 @@ KWEMU_INLINE thread_block_tile<N, Group> tiled_partition(const Group&) {
   return {};
 }
 KWEMU_INLINE coalesced_group tiled_partition(const thread_block&, unsigned n) {
-  return {n == 32 ? 0xffffffffu : ((1u << n) - 1) << (detail::lane() & ~(n - 1)), detail::block_rank() / n, (detail::block_size() + n - 1) / n};
+  return {n == 32 ? 0xffffffffu : ((1u << n) - 1) << (detail::lane() & ~(n - 1)), detail::block_rank() / n,
+          (detail::block_size() + n - 1) / n};
 }
 template <class Group>
 KWEMU_INLINE coalesced_group binary_partition(const Group& g, bool predicate) {
@@ -177,9 +177,9 @@ KWEMU_INLINE unsigned long long group_size(const Group& g) {
 }
 
 // ---- reduce, scan: along the group's ranks -------------------------------------------------------------------------------------------
-#define KWEMU_GROUP_OP(name, e)                                     \
-  template <class T = void>                                         \
-  struct name {                                                     \
+#define KWEMU_GROUP_OP(name, e)                                                      \
+  template <class T = void>                                                          \
+  struct name {                                                                      \
     inline __attribute__((always_inline)) T operator()(T a, T b) const { return e; } \
   };
 // clang-format off
