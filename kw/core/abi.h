@@ -43,6 +43,9 @@ typedef struct kw_message {  // how a room explains itself; text is NUL-terminat
   char text[2044];
 } kw_message;
 
+// Takes a warning of the library: one sentence, without a line end.
+typedef void (*kw_log_function)(const char* sentence, void* context);
+
 // A view of memory that somebody else owns; the fields of DLPack's DLTensor.
 typedef struct kw_tensor {
   void* data;
