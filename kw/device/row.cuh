@@ -34,6 +34,9 @@ struct RowTile {
   static constexpr int vectors = vectors_;  // per thread
   static constexpr int vec = vec_;          // elements of a vector: 16 bytes of the row's type
   static constexpr int align = align_;      // bytes that divide every row's address and its length (less than 16: narrower accesses)
+  // The same of another tensor along the row, whose elements may be narrower.
+  template <class T>
+  static constexpr int align_of = detail::least(align, align* static_cast<int>(sizeof(T)) * vec / 16);
   static constexpr int cluster = cluster_;  // blocks that share the row
   static constexpr int block = threads * rows / cluster;
   static constexpr int length = threads * vectors * vec;                // elements of a row that fit
@@ -51,7 +54,7 @@ struct RowTile {
   struct View {  // in memory, read at each use: for what a cache holds anyway
     const T* p;
     int n;
-    KW_WORD Vec<acc_t<T>, vec> at(int i) const { return unpack(kw::load<vec, align>(p + start(i), n - start(i))); }
+    KW_WORD Vec<acc_t<T>, vec> at(int i) const { return unpack(kw::load<vec, align_of<T>>(p + start(i), n - start(i))); }
   };
   struct Ones {
     KW_WORD Vec<float, vec> at(int) const { return filled<vec>(1.0f); }
@@ -79,7 +82,7 @@ struct RowTile {
   KW_WORD Share<T> load(const T* p, int64_t n) const {
     Share<T> share;
 #pragma unroll
-    for (int i = 0; i < vectors; i++) share.v[i] = kw::load<vec, align>(p + start(i), count(n) - start(i));
+    for (int i = 0; i < vectors; i++) share.v[i] = kw::load<vec, align_of<T>>(p + start(i), count(n) - start(i));
     return share;
   }
   template <class T>
@@ -129,7 +132,7 @@ struct RowTile {
   }
   template <class T, class Op, class... Vectors>  // vector i alone
   KW_WORD void store(int i, T* p, int64_t n, Op op, const Vectors&... v) const {
-    kw::store<align>(p + start(i), pack<T>(map_vector<acc_t<T>>(op, v...)), count(n) - start(i));
+    kw::store<align_of<T>>(p + start(i), pack<T>(map_vector<acc_t<T>>(op, v...)), count(n) - start(i));
   }
   // share[i] = op(share[i], elements at i...), rounded to the share's type: sums down the rows, kept by the thread that owns the column, or
   // a row to which something is added.
