@@ -3,8 +3,8 @@ import torch
 import transformers as hf
 
 VOCAB, LAYERS = 96, 2
-_SIZES = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=LAYERS, num_attention_heads=2, num_key_value_heads=1, intermediate_size=48,
-              max_position_embeddings=64, use_cache=False, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+_SIZES = dict(vocab_size=VOCAB, hidden_size=32, num_hidden_layers=LAYERS, num_attention_heads=2, num_key_value_heads=1,
+              intermediate_size=48, max_position_embeddings=64, use_cache=False, pad_token_id=0, bos_token_id=1, eos_token_id=2)
 _GEMMA = dict(_SIZES, head_dim=16)
 
 # Model, its configuration, and how many modules each op serves: per model and per layer.
@@ -23,11 +23,11 @@ NORMS = {"qwen3": 4, "gemma2": 4, "gemma3": 6}  # per layer; else 2
 
 
 def build(family: str, dtype=torch.float32, **changes):
-    """The same weights for a family whatever the dtype, rounded from f32; norms' weights away from their start value, so that they count."""
+    """The same weights for a family whatever the dtype, rounded from f32; norms' weights away from their start value."""
     make, config = FAMILIES[family]
     torch.manual_seed(5)
     config = config()
-    config._attn_implementation = "sdpa"
+    config._attn_implementation = "eager"
     for name, value in changes.items():
         setattr(config, name, value)
     model = make(config).float()

@@ -2,7 +2,7 @@
 
 import torch
 
-from kernelwright.torch import Swap, add_rms_norm, is_served, only_forwards, rms_norm, served_dtypes
+from kernelwright.torch import Swap, add_rms_norm, is_served, only_forwards, rms_norm, served_dtypes, transformers_swaps
 
 __all__ = ["RMSNorm"]
 
@@ -80,12 +80,16 @@ def _many_dimensions(norm: torch.nn.Module) -> str | None:
     return None if len(norm.normalized_shape) == 1 else f"it normalises {len(norm.normalized_shape)} dimensions, not the last one alone"
 
 
+def _subtracts(norm: torch.nn.Module) -> str:
+    return "it subtracts the mean, which no op of ours does"
+
+
 # ---- decoder layers: the sum after attention is made together with the norm that reads it -------------------------------------------
 # The sum after the MLP stays: its norm is in the next layer, and what crosses from layer to layer belongs to hooks and checkpoints.
 
 
 def _add_norm(norm, x, residual):
-    add = getattr(norm, "_add", None)
+    add = getattr(norm, "_kernelwright_add", None)
     return _stock_add(norm, x, residual) if add is None or not only_forwards(norm) else add(x, residual)
 
 
@@ -117,7 +121,7 @@ def _gemma_layer(self, hidden_states, position_embeddings=None, attention_mask=N
 
 def _norm_is_ours(attribute: str):
     def refuse(layer: torch.nn.Module) -> str | None:
-        return None if hasattr(getattr(layer, attribute), "_add") else f"its {attribute} is left alone"
+        return None if hasattr(getattr(layer, attribute), "_kernelwright_add") else f"its {attribute} is left alone"
 
     return refuse
 
@@ -128,25 +132,19 @@ def _no_norm_of_the_sum(layer: torch.nn.Module) -> str:
 
 # ---- the classes; those of one line have one text ------------------------------------------------------------------------------------
 
-
-def _swaps(names: str, *arguments, **named) -> list[Swap]:
-    """"qwen3.Qwen3MLP" is a class of transformers.models.qwen3.modeling_qwen3."""
-    pairs = [name.split(".") for name in names.split()]
-    return [Swap(f"transformers.models.{folder}.modeling_{folder}.{name}", *arguments, **named) for folder, name in pairs]
-
-
 _AFTER_ATTENTION = _norm_is_ours("post_attention_layernorm")
 SWAPS = [
     # Llama's kind rounds x * rstd to x's dtype before it multiplies by the weight; Gemma's multiplies by 1 + weight and rounds once.
-    *_swaps("llama.LlamaRMSNorm mistral.MistralRMSNorm phi3.Phi3RMSNorm qwen2.Qwen2RMSNorm qwen3.Qwen3RMSNorm",
-            "rms_norm", _llama_forward, fingerprints=("9635bcd843f3",), members={"_add": _llama_add}),
-    *_swaps("gemma.GemmaRMSNorm gemma2.Gemma2RMSNorm gemma3.Gemma3RMSNorm",
-            "rms_norm", _gemma_forward, fingerprints=("d2c09eabcc5e",), members={"_add": _gemma_add}),
+    *transformers_swaps("llama.LlamaRMSNorm mistral.MistralRMSNorm phi3.Phi3RMSNorm qwen2.Qwen2RMSNorm qwen3.Qwen3RMSNorm",
+            "rms_norm", _llama_forward, fingerprints=("9635bcd843f3",), members={"_kernelwright_add": _llama_add}),
+    *transformers_swaps("gemma.GemmaRMSNorm gemma2.Gemma2RMSNorm gemma3.Gemma3RMSNorm",
+            "rms_norm", _gemma_forward, fingerprints=("d2c09eabcc5e",), members={"_kernelwright_add": _gemma_add}),
     Swap("torch.nn.modules.normalization.RMSNorm", "rms_norm", _torch_forward, _many_dimensions),
-    *_swaps("llama.LlamaDecoderLayer mistral.MistralDecoderLayer qwen2.Qwen2DecoderLayer qwen3.Qwen3DecoderLayer gemma.GemmaDecoderLayer",
+    Swap("torch.nn.modules.normalization.LayerNorm", None, refuse=_subtracts),
+    *transformers_swaps("llama.LlamaDecoderLayer mistral.MistralDecoderLayer qwen2.Qwen2DecoderLayer qwen3.Qwen3DecoderLayer gemma.GemmaDecoderLayer",
             "add_rms_norm", _llama_layer, _AFTER_ATTENTION, fingerprints=("223a3cfccaa8",)),
-    *_swaps("phi3.Phi3DecoderLayer", "add_rms_norm", _llama_layer, _AFTER_ATTENTION, fingerprints=("ecfa3793899b",)),
-    *_swaps("gemma2.Gemma2DecoderLayer gemma3.Gemma3DecoderLayer",
+    *transformers_swaps("phi3.Phi3DecoderLayer", "add_rms_norm", _llama_layer, _AFTER_ATTENTION, fingerprints=("ecfa3793899b",)),
+    *transformers_swaps("gemma2.Gemma2DecoderLayer gemma3.Gemma3DecoderLayer",
             "add_rms_norm", _gemma_layer, _norm_is_ours("pre_feedforward_layernorm"), fingerprints=("e663eabb52c0",)),
-    *_swaps("phi.PhiDecoderLayer", None, refuse=_no_norm_of_the_sum),
+    *transformers_swaps("phi.PhiDecoderLayer", None, refuse=_no_norm_of_the_sum),
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 import torch
 
-from kernelwright.torch import Swap, is_served, served_dtypes, swiglu
+from kernelwright.torch import is_served, only_forwards, served_dtypes, swiglu, transformers_swaps
 
 __all__ = ["GatedMLP", "SwiGLU"]
 
@@ -41,7 +41,7 @@ _SILU = ("SiLU", "SiLUActivation")
 
 def _gated_forward(self, x):
     gate, up = self.gate_proj(x), self.up_proj(x)
-    if not is_served(gate, _SERVED) or up.dtype != gate.dtype:
+    if not is_served(gate, _SERVED) or up.dtype != gate.dtype or not only_forwards(self.act_fn):
         return self.down_proj(self.act_fn(gate) * up)
     return self.down_proj(swiglu(gate, up))
 
@@ -55,10 +55,9 @@ def _plain(mlp: torch.nn.Module) -> str:
     return "it has no gate: one matrix product, an activation, another product"
 
 
-# One text generated for all of them: down_proj(act_fn(gate_proj(x)) * up_proj(x)).
-_GATED = ("llama.modeling_llama.LlamaMLP", "mistral.modeling_mistral.MistralMLP", "qwen2.modeling_qwen2.Qwen2MLP",
-          "qwen3.modeling_qwen3.Qwen3MLP")  # fmt: skip
+# Classes of one text: down_proj(act_fn(gate_proj(x)) * up_proj(x)).
+_GATED = "llama.LlamaMLP mistral.MistralMLP qwen2.Qwen2MLP qwen3.Qwen3MLP"
 SWAPS = [
-    *(Swap(f"transformers.models.{c}", "swiglu", _gated_forward, _activation, ("7d2027d4464e",)) for c in _GATED),
-    Swap("transformers.models.phi.modeling_phi.PhiMLP", None, refuse=_plain),
+    *transformers_swaps(_GATED, "swiglu", _gated_forward, _activation, ("7d2027d4464e",)),
+    *transformers_swaps("phi.PhiMLP", None, refuse=_plain),
 ]
