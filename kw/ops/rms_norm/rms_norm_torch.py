@@ -93,7 +93,9 @@ def _add_norm(norm, x, residual):
     return _stock_add(norm, x, residual) if add is None or not only_forwards(norm) else add(x, residual)
 
 
-def _llama_layer(self, hidden_states, attention_mask=None, position_ids=None, cache=None, use_cache=False, position_embeddings=None, **more):
+def _llama_layer(
+    self, hidden_states, attention_mask=None, position_ids=None, cache=None, use_cache=False, position_embeddings=None, **more
+):
     if "past_key_values" in more:  # an older name, which the stock code still translates
         return self._stock_forward(hidden_states, attention_mask, position_ids, cache, use_cache, position_embeddings, **more)
     attended, _ = self.self_attn(
@@ -132,19 +134,23 @@ def _no_norm_of_the_sum(layer: torch.nn.Module) -> str:
 
 # ---- the classes; those of one line have one text ------------------------------------------------------------------------------------
 
-_AFTER_ATTENTION = _norm_is_ours("post_attention_layernorm")
+# Llama's kind of norm rounds x * rstd to x's dtype before it multiplies by the weight; Gemma's multiplies by 1 + weight and rounds once.
+_LLAMA_NORMS = "llama.LlamaRMSNorm mistral.MistralRMSNorm phi3.Phi3RMSNorm qwen2.Qwen2RMSNorm qwen3.Qwen3RMSNorm"
+_GEMMA_NORMS = "gemma.GemmaRMSNorm gemma2.Gemma2RMSNorm gemma3.Gemma3RMSNorm"
+_LLAMA_LAYERS = """llama.LlamaDecoderLayer mistral.MistralDecoderLayer qwen2.Qwen2DecoderLayer qwen3.Qwen3DecoderLayer
+                   gemma.GemmaDecoderLayer"""
+_PHI_LAYERS = "phi3.Phi3DecoderLayer"
+_GEMMA_LAYERS = "gemma2.Gemma2DecoderLayer gemma3.Gemma3DecoderLayer"
+
+_llama_refuse, _gemma_refuse = _norm_is_ours("post_attention_layernorm"), _norm_is_ours("pre_feedforward_layernorm")
+_named = transformers_swaps
 SWAPS = [
-    # Llama's kind rounds x * rstd to x's dtype before it multiplies by the weight; Gemma's multiplies by 1 + weight and rounds once.
-    *transformers_swaps("llama.LlamaRMSNorm mistral.MistralRMSNorm phi3.Phi3RMSNorm qwen2.Qwen2RMSNorm qwen3.Qwen3RMSNorm",
-            "rms_norm", _llama_forward, fingerprints=("9635bcd843f3",), members={"_kernelwright_add": _llama_add}),
-    *transformers_swaps("gemma.GemmaRMSNorm gemma2.Gemma2RMSNorm gemma3.Gemma3RMSNorm",
-            "rms_norm", _gemma_forward, fingerprints=("d2c09eabcc5e",), members={"_kernelwright_add": _gemma_add}),
+    *_named(_LLAMA_NORMS, "rms_norm", _llama_forward, fingerprints=("9635bcd843f3",), members={"_kernelwright_add": _llama_add}),
+    *_named(_GEMMA_NORMS, "rms_norm", _gemma_forward, fingerprints=("d2c09eabcc5e",), members={"_kernelwright_add": _gemma_add}),
     Swap("torch.nn.modules.normalization.RMSNorm", "rms_norm", _torch_forward, _many_dimensions),
     Swap("torch.nn.modules.normalization.LayerNorm", None, refuse=_subtracts),
-    *transformers_swaps("llama.LlamaDecoderLayer mistral.MistralDecoderLayer qwen2.Qwen2DecoderLayer qwen3.Qwen3DecoderLayer gemma.GemmaDecoderLayer",
-            "add_rms_norm", _llama_layer, _AFTER_ATTENTION, fingerprints=("223a3cfccaa8",)),
-    *transformers_swaps("phi3.Phi3DecoderLayer", "add_rms_norm", _llama_layer, _AFTER_ATTENTION, fingerprints=("ecfa3793899b",)),
-    *transformers_swaps("gemma2.Gemma2DecoderLayer gemma3.Gemma3DecoderLayer",
-            "add_rms_norm", _gemma_layer, _norm_is_ours("pre_feedforward_layernorm"), fingerprints=("e663eabb52c0",)),
-    *transformers_swaps("phi.PhiDecoderLayer", None, refuse=_no_norm_of_the_sum),
-]  # fmt: skip
+    *_named(_LLAMA_LAYERS, "add_rms_norm", _llama_layer, _llama_refuse, ("223a3cfccaa8",)),
+    *_named(_PHI_LAYERS, "add_rms_norm", _llama_layer, _llama_refuse, ("ecfa3793899b",)),
+    *_named(_GEMMA_LAYERS, "add_rms_norm", _gemma_layer, _gemma_refuse, ("e663eabb52c0",)),
+    *_named("phi.PhiDecoderLayer", None, refuse=_no_norm_of_the_sum),
+]
