@@ -59,8 +59,7 @@ void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (rows == 0 || length == 0) return;
   out.add(0, grid_for(rows, tile.rows), tile.block(),
-          ForwardParams{c.data("x"), c.data("weight"), c.data("y"), rows, length, c.row_stride("x"), c.row_stride("y"),
-                        1.0 / static_cast<double>(length), c.attr("eps")});
+          ForwardParams{c.rows("x"), c.data("weight"), c.rows("y"), rows, length, 1.0 / static_cast<double>(length), c.attr("eps")});
 }
 
 // ---- backward ----------------------------------------------------------------------------------------------------------------
@@ -168,8 +167,8 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
   const int64_t blocks = std::min<int64_t>({groups, int64_t{gpu.sm_count} * tile.blocks, 1024});
   if (rows > 0)
     out.add(0, grid_for(blocks, 1), tile.block(),
-            BackwardParams{c.data("dy"), c.data("x"), c.data("weight"), c.data("dx"), c.data("part"), rows, length, c.row_stride("dy"),
-                           c.row_stride("x"), c.row_stride("dx"), 1.0 / static_cast<double>(length), c.attr("eps")},
+            BackwardParams{c.rows("dy"), c.rows("x"), c.data("weight"), c.rows("dx"), c.data("part"), rows, length,
+                           1.0 / static_cast<double>(length), c.attr("eps")},
             backward.shared_bytes());
   if (!c.has("weight")) return;
   // One thread per column reads few parts as fast as memory gives them; with many, up to 32 slices of 8 parts or more keep as much in

@@ -8,21 +8,20 @@ namespace kw::cpu {
 namespace {
 
 struct Forward {
-  const void* x;
+  Rows x;
   const void* weight;
-  void* y;
-  int64_t rows, length, x_stride, y_stride;
+  Rows y;
+  int64_t rows, length;
   double eps;
 };
 
 struct Backward {
-  const void* dy;
-  const void* x;
+  Rows dy, x;
   const void* weight;
-  void* dx;
+  Rows dx;
   void* dweight;
   float* part;  // [chunks, length]
-  int64_t rows, length, dy_stride, x_stride, dx_stride;
+  int64_t rows, length;
   int64_t chunk;  // rows whose shares of dweight are added up one after the other
   double eps;
 };
@@ -54,7 +53,7 @@ void for_types(const Call& c, const char* op, F&& f) {
 using namespace cpu;  // for KW_FOR_ISA
 
 void forward_cpu(const Call& c) {
-  Forward p{c.data("x"), c.data("weight"), c.data("y"), c.dim("B"), c.dim("N"), c.row_stride("x"), c.row_stride("y"), c.attr("eps")};
+  Forward p{c.rows("x"), c.data("weight"), c.rows("y"), c.dim("B"), c.dim("N"), c.attr("eps")};
   for_types(c, "rms_norm", [&]<class T, class W>() {
     auto kernel = KW_FOR_ISA(rms_norm::forward<T, W>);
     parallel_for(p.rows, worth_a_thread / std::max<int64_t>(p.length, 1), [&](int64_t first, int64_t last) { kernel(p, first, last); });
@@ -62,9 +61,8 @@ void forward_cpu(const Call& c) {
 }
 
 void backward_cpu(const Call& c) {
-  Backward p{c.data("dy"), c.data("x"), c.data("weight"), c.data("dx"), c.data("dweight"), static_cast<float*>(c.data("part"))};
+  Backward p{c.rows("dy"), c.rows("x"), c.data("weight"), c.rows("dx"), c.data("dweight"), static_cast<float*>(c.data("part"))};
   p.rows = c.dim("B"), p.length = c.dim("N"), p.eps = c.attr("eps");
-  p.dy_stride = c.row_stride("dy"), p.x_stride = c.row_stride("x"), p.dx_stride = c.row_stride("dx");
   // The same for any number of threads, and at most 1024 chunks: `part` has no more rows. Below 16 rows its traffic shows (2-6 % at 8).
   p.chunk = std::max<int64_t>(16, (p.rows + 1023) / 1024);
   int64_t chunks = (p.rows + p.chunk - 1) / p.chunk;
