@@ -4,7 +4,6 @@ namespace kw {
 namespace {
 
 constexpr uint32_t max_grid_x = 0x7fffffff, max_grid_yz = 65535, max_threads = 1024, max_cluster = 16, portable_cluster = 8;
-constexpr uint32_t default_shared = 48 * 1024;  // above it a kernel has to be told first
 
 // What a kernel leaves behind when it fails: the context reports it at every later call. A launch is asynchronous, so it never returns
 // its own kernel's.
@@ -65,7 +64,8 @@ std::string report(const Driver& cuda, int before) {
 // Attributes that a kernel needs before some launches, set once per device: each costs a driver call.
 void prepare(const Driver& cuda, const Kernel& kernel, const kw_launch& launch, int device, const kw_device_facts& gpu) {
   uint64_t bit = uint64_t{1} << device;
-  if (launch.shared_bytes > default_shared && !(kernel.big_shared.load(std::memory_order_relaxed) & bit)) {
+  // A kernel has to be told when its own and the launch's shared memory are more than 48 KB together.
+  if (launch.shared_bytes > 0 && !(kernel.big_shared.load(std::memory_order_relaxed) & bit)) {
     int fixed = 0;  // all that the kernel's own __shared__ arrays leave: it limits no occupancy, only the launch's own number does
     check(cuda, cuda.cuKernelGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel.handle, device),
           "asking a kernel's shared memory");

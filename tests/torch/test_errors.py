@@ -165,5 +165,5 @@ def test_absent_library(tmp_path):
     with pytest.raises(OSError, match="cannot be loaded"):
         kernelwright.load_library(str(tmp_path / "none.so"))
     assert "test_blend" in kernelwright.ops()
-    with pytest.raises(KeyError, match="there is no op 'nonsense'; there are: "):
+    with pytest.raises(kernelwright.ArgumentError, match="there is no op 'nonsense'; there are: "):
         kernelwright.calls("nonsense")

@@ -13,11 +13,6 @@ namespace {
 
 using namespace cpu;  // for KW_FOR_ISA
 
-template <class T>
-T* row(const Rows& rows, int64_t r) {
-  return static_cast<T*>(rows.data) + rows.at(r);
-}
-
 // Splits a call into spans of contiguous elements, wherever the rows lie: body(row, first, length).
 template <class F>
 void each_span(const Call& c, std::initializer_list<const char*> tensors, F&& body) {
@@ -43,20 +38,20 @@ void each_span(const Call& c, std::initializer_list<const char*> tensors, F&& bo
 }  // namespace
 
 void forward_cpu(const Call& c) {
-  for_type("swiglu", c.dtype("T"), [&]<class T>() {
+  for_type<bf16, float>("swiglu", c.dtype("T"), [&]<class T>() {
     auto kernel = KW_FOR_ISA(swiglu::forward<T>);
     const Rows gate = c.rows("gate"), up = c.rows("up"), y = c.rows("y");
     each_span(c, {"gate", "up", "y"},
-              [&](int64_t r, int64_t i, int64_t length) { kernel(row<T>(gate, r) + i, row<T>(up, r) + i, row<T>(y, r) + i, length); });
+              [&](int64_t r, int64_t i, int64_t length) { kernel(as<T>(gate, r) + i, as<T>(up, r) + i, as<T>(y, r) + i, length); });
   });
 }
 
 void backward_cpu(const Call& c) {
-  for_type("swiglu_backward", c.dtype("T"), [&]<class T>() {
+  for_type<bf16, float>("swiglu_backward", c.dtype("T"), [&]<class T>() {
     auto kernel = KW_FOR_ISA(swiglu::backward<T>);
     const Rows dy = c.rows("dy"), gate = c.rows("gate"), up = c.rows("up"), dgate = c.rows("dgate"), dup = c.rows("dup");
     each_span(c, {"dy", "gate", "up", "dgate", "dup"}, [&](int64_t r, int64_t i, int64_t length) {
-      kernel(row<T>(dy, r) + i, row<T>(gate, r) + i, row<T>(up, r) + i, row<T>(dgate, r) + i, row<T>(dup, r) + i, length);
+      kernel(as<T>(dy, r) + i, as<T>(gate, r) + i, as<T>(up, r) + i, as<T>(dgate, r) + i, as<T>(dup, r) + i, length);
     });
   });
 }
