@@ -45,7 +45,7 @@ namespace {
 // Calls f<T, W>(); W is void without a weight.
 template <class F>
 void for_types(const Call& c, const char* op, F&& f) {
-  cpu::for_type<cpu::bf16, float>(op, c.dtype("T"), [&]<class T>() {
+  cpu::for_type(op, c.dtype("T"), [&]<class T>() {
     if (!c.has("weight")) return f.template operator()<T, void>();
     if (c.dtype("W") == c.dtype("T")) return f.template operator()<T, T>();
     f.template operator()<T, float>();
