@@ -76,8 +76,8 @@ struct RowTile {
     if constexpr (cluster > 1) cluster_barrier();
   }
 
-  // Elements below n of the row at p; zero, or `beyond`, from n on. A block's last rows may lie beyond the tensor: give them n = 0, for their threads
-  // have to come along to the sums.
+  // Elements below n of the row at p; zero, or `beyond`, from n on. A block's last rows may lie beyond the tensor: give them n = 0, for
+  // their threads have to come along to the sums.
   template <class T>
   KW_WORD Share<T> load(const T* p, int64_t n, T beyond = {}) const {
     Share<T> share;

@@ -88,23 +88,9 @@ void choose_rows(const Problem& p, Choice& out) {
   out.tile(*tile);
 }
 
-ForwardParams row_params(const Call& c, const char* loss, Divisor divisor) {
-  return {c.data("logits"),
-          c.data("target"),
-          c.data("weight"),
-          c.data(loss),
-          c.data("dlogits"),
-          c.dim("B"),
-          c.dim("V"),
-          c.row_stride("logits"),
-          c.row_stride("target", 0),
-          c.row_stride(loss, 0),
-          c.row_stride("dlogits"),
-          c.choice("ignore_index"),
-          c.attr("label_smoothing"),
-          c.attr("z_loss"),
-          c.attr("softcap"),
-          divisor};
+ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
+  return {c.rows("logits"),          c.rows("target", 0), loss,           c.rows("dlogits"), c.data("weight"), c.dim("B"), c.dim("V"),
+          c.choice("ignore_index"), c.attr("label_smoothing"), c.attr("z_loss"), c.attr("softcap"), divisor};
 }
 
 void add_rows(const RowTile& tile, const ForwardParams& p, Launches& out) {
@@ -143,10 +129,9 @@ void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice
   } else if (c.choice("reduction") == 0) {
     divisor = {counts, static_cast<int32_t>(cut.count)};
     out.add(2, grid_for(cut.count, 1), sum_threads,
-            CountParams{c.data("target"), c.data("weight"), counts, rows, c.row_stride("target", 0), cut.each, c.dim("V"),
-                        c.choice("ignore_index")});
+            CountParams{c.rows("target", 0), c.data("weight"), counts, rows, cut.each, c.dim("V"), c.choice("ignore_index")});
   }
-  add_rows(tile, row_params(c, "losses", divisor), out);
+  add_rows(tile, row_params(c, c.rows("losses", 0), divisor), out);
   if (cut.count == 1) return out.add(1, {1}, sum_threads, SumParams{c.data("losses"), c.data("loss"), rows, cut.each, divisor});
   out.add(1, grid_for(cut.count, 1), sum_threads, SumParams{c.data("losses"), sums, rows, cut.each, {}});
   out.add(1, {1}, sum_threads, SumParams{sums, c.data("loss"), cut.count, cut.count, divisor});
@@ -157,7 +142,7 @@ void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice
 void choose_unreduced(const Problem& p, const kw_device_facts&, Choice& out) { choose_rows(p, out); }
 
 void fill_unreduced(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
-  add_rows(tile_of<RowTile>(choice), row_params(c, "loss", {}), out);
+  add_rows(tile_of<RowTile>(choice), row_params(c, c.rows("loss", 0), {}), out);
 }
 
 // ---- backward ----------------------------------------------------------------------------------------------------------------
@@ -173,11 +158,9 @@ void choose_backward(const Problem& p, const kw_device_facts&, Choice& out) {
 
 void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& choice, Launches& out) {
   const RowTile tile = tile_of<RowTile>(choice);
-  BackwardParams p{c.data("dloss"), c.data("dlogits"), c.dim("B"), c.dim("V"), 0, c.row_stride("dlogits"), 0};
+  BackwardParams p{c.rows("dloss", 0), c.rows("dlogits"), c.dim("B"), c.dim("V"), 0};
   if (p.rows == 0 || p.length == 0) return;
-  if (c.tensor("dloss")->rank > 0)
-    p.dloss_stride = c.row_stride("dloss", 0);
-  else if (p.dlogits_stride == p.length)
+  if (c.tensor("dloss")->rank == 0 && p.dlogits.size[0] == 0 && p.dlogits.stride[0] == p.length)
     p.length *= p.rows, p.rows = 1;  // one long row
   p.pieces = (p.length + tile.length() - 1) / tile.length();
   out.add(0, grid_for(std::min<int64_t>(p.rows * p.pieces, int64_t{gpu.sm_count} * 8), 1), tile.block(), p);

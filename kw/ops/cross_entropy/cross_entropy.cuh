@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(Tile::block) forward(const ForwardParams p) {
   const int64_t row = int64_t{blockIdx.x} * Tile::rows + tile.group();
   const bool present = row < p.rows;  // a thread beyond the last row reads and writes nothing
   const int64_t n = present ? p.length : 0;
-  const T* logits = as<T>(p.logits) + row * p.logits_stride;
+  const T* logits = as<T>(p.logits, row);
 
   const Target<A, I, W> target(p, present ? row : 0);
   const auto x = tile.load(logits, n, minus_infinity<T>());
@@ -43,9 +43,9 @@ __global__ void __launch_bounds__(Tile::block) forward(const ForwardParams p) {
   const A scale = gradient ? A(1) / value_of<A>(p.divisor) : A(1);
   const auto f = Finish<A>::template of<smooth>(p, target, base, sum[0], sum[smooth ? 1 : 0], sum[smooth ? 2 : 0], at_target, scale);
 
-  if (owner) as<A>(p.loss)[row * p.loss_stride] = f.loss;
+  if (owner) *as<A>(p.loss, row) = f.loss;
   if constexpr (gradient) {
-    T* dlogits = as<T>(p.dlogits) + row * p.dlogits_stride;
+    T* dlogits = as<T>(p.dlogits, row);
     if (target.kind == Kind::ignored) {
       tile.store(dlogits, n, [](A) { return A(0); }, x);
     } else if constexpr (smooth) {

@@ -9,20 +9,16 @@ namespace kw::cpu {
 namespace {
 
 struct Forward {
-  const void* logits;
-  const void* target;
+  Rows logits, target, loss, dlogits;
   const void* weight;
-  void* loss;
-  void* dlogits;
-  int64_t rows, length, logits_stride, target_stride, loss_stride, dlogits_stride;
-  int64_t ignore_index;
+  int64_t rows, length, ignore_index;
   double label_smoothing, z_loss, softcap;
   double scale;  // of dlogits
   bool wide;     // targets of 64 bits
 
   int64_t target_at(int64_t row) const {
-    const int64_t i = row * target_stride;
-    return wide ? static_cast<const int64_t*>(target)[i] : static_cast<const int32_t*>(target)[i];
+    const int64_t i = target.at(row);
+    return wide ? static_cast<const int64_t*>(target.data)[i] : static_cast<const int32_t*>(target.data)[i];
   }
 };
 
@@ -44,10 +40,8 @@ namespace {
 
 Forward arguments(const Call& c) {
   Forward p{};
-  p.logits = c.data("logits"), p.target = c.data("target"), p.weight = c.data("weight"), p.dlogits = c.data("dlogits");
-  p.rows = c.dim("B"), p.length = c.dim("V");
-  p.logits_stride = c.row_stride("logits"), p.dlogits_stride = c.row_stride("dlogits");
-  p.target_stride = c.row_stride("target", 0);
+  p.logits = c.rows("logits"), p.target = c.rows("target", 0), p.dlogits = c.rows("dlogits");
+  p.weight = c.data("weight"), p.rows = c.dim("B"), p.length = c.dim("V");
   p.ignore_index = c.choice("ignore_index");
   p.label_smoothing = c.attr("label_smoothing"), p.z_loss = c.attr("z_loss"), p.softcap = c.attr("softcap");
   p.scale = 1;
@@ -77,14 +71,14 @@ void forward_cpu(const Call& c) {
   for_type("cross_entropy", c.dtype("T"), [&]<class T>() {
     using A = acc_t<T>;
     Forward p = arguments(c);
-    p.loss = c.data("losses"), p.loss_stride = 1;
+    p.loss = c.rows("losses", 0);
     const double divisor = c.has("divisor")           ? *static_cast<const A*>(c.data("divisor"))
                            : c.choice("reduction") == 0 ? counted<A>(p)
                                                         : 1;
     p.scale = 1 / divisor;
     run<T>(p);
     double sum = 0;
-    for (int64_t r = 0; r < p.rows; r++) sum += static_cast<const A*>(p.loss)[r];
+    for (int64_t r = 0; r < p.rows; r++) sum += static_cast<const A*>(c.data("losses"))[r];
     *static_cast<A*>(c.data("loss")) = static_cast<A>(sum / divisor);
   });
 }
@@ -92,7 +86,7 @@ void forward_cpu(const Call& c) {
 void unreduced_cpu(const Call& c) {
   for_type("cross_entropy_unreduced", c.dtype("T"), [&]<class T>() {
     Forward p = arguments(c);
-    p.loss = c.data("loss"), p.loss_stride = c.row_stride("loss", 0);
+    p.loss = c.rows("loss", 0);
     run<T>(p);
   });
 }
@@ -100,14 +94,12 @@ void unreduced_cpu(const Call& c) {
 void backward_cpu(const Call& c) {
   for_type("cross_entropy_backward", c.dtype("T"), [&]<class T>() {
     auto kernel = KW_FOR_ISA(cross_entropy::scale<T>);
-    const auto* dloss = static_cast<const acc_t<T>*>(c.data("dloss"));
-    auto* dlogits = static_cast<T*>(c.data("dlogits"));
-    const int64_t rows = c.dim("B"), length = c.dim("V"), stride = c.row_stride("dlogits");
-    const bool single = c.tensor("dloss")->rank == 0;
-    const int64_t step = single ? 0 : c.row_stride("dloss", 0);
+    const Rows dloss = c.rows("dloss", 0), dlogits = c.rows("dlogits");
+    const int64_t rows = c.dim("B"), length = c.dim("V");
     parallel_for(rows, worth_a_thread / std::max<int64_t>(length, 1), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; r++)
-        if (dloss[r * step] != 1) kernel(dlogits + r * stride, dloss[r * step], length);
+        if (const auto by = static_cast<const acc_t<T>*>(dloss.data)[dloss.at(r)]; by != 1)
+          kernel(static_cast<T*>(dlogits.data) + dlogits.at(r), by, length);
     });
   });
 }

@@ -9,13 +9,13 @@ __global__ void __launch_bounds__(Tile::block) forward_long(const ForwardParams 
   using A = acc_t<T>;
   Tile tile;
   const int64_t row = blockIdx.x;
-  const T* logits = as<T>(p.logits) + row * p.logits_stride;
-  T* dlogits = as<T>(p.dlogits) + row * p.dlogits_stride;
+  const T* logits = as<T>(p.logits, row);
+  T* dlogits = as<T>(p.dlogits, row);
   const int64_t last = (p.length - 1) / Tile::length * Tile::length;  // where the last piece starts
 
   const Target<A, I, W> target(p, row);
   if (target.kind == Kind::ignored) {  // nothing to read
-    if (threadIdx.x == 0) as<A>(p.loss)[row * p.loss_stride] = 0;
+    if (threadIdx.x == 0) *as<A>(p.loss, row) = 0;
     if constexpr (gradient) {
       const typename Tile::template Share<T> nothing = {};
       for (int64_t at = 0; at < p.length; at += Tile::length) tile.store(dlogits + at, p.length - at, [](A x) { return x; }, nothing);
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(Tile::block) forward_long(const ForwardParams 
   const A scale = gradient ? A(1) / value_of<A>(p.divisor) : A(1);
   const auto f = Finish<A>::template of<smooth>(p, target, base, peak.sum, far, weights, at_target, scale);
 
-  if (owner) as<A>(p.loss)[row * p.loss_stride] = f.loss;
+  if (owner) *as<A>(p.loss, row) = f.loss;
   if constexpr (gradient) {
     for (int64_t at = last; at >= 0; at -= Tile::length) {  // backwards: what was read last may still be in the cache
       const int64_t n = p.length - at;

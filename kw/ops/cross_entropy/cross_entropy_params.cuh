@@ -1,4 +1,4 @@
-// What the host hands to the kernels of this room. Strides are in elements, from one row to the next.
+// What the host hands to the kernels of this room.
 #pragma once
 #include "kw/device/params.cuh"
 
@@ -12,23 +12,19 @@ struct Divisor {
 inline constexpr int32_t max_parts = 128;
 
 struct ForwardParams {
-  const void* logits;
-  const void* target;
-  const void* weight;  // null: all ones
-  void* loss;          // one number per row
-  void* dlogits;       // null: no gradient is wanted
-  int64_t rows, length, logits_stride, target_stride, loss_stride, dlogits_stride;
-  int64_t ignore_index;
+  Rows logits, target, loss, dlogits;  // target, loss: one number per row
+  const void* weight;                  // null: all ones
+  int64_t rows, length, ignore_index;
   double label_smoothing, z_loss, softcap;
   Divisor divisor;  // dlogits is divided by it
 };
 
 // parts[block] = the weights of the targets that count, over `each` rows.
 struct CountParams {
-  const void* target;
+  Rows target;
   const void* weight;  // null: all ones
   void* parts;
-  int64_t rows, target_stride, each, length, ignore_index;
+  int64_t rows, each, length, ignore_index;
 };
 
 // out[block] = the sum of `each` values, divided.
@@ -40,9 +36,8 @@ struct SumParams {
 };
 
 struct BackwardParams {
-  const void* dloss;  // one number, or one per row
-  void* dlogits;
-  int64_t rows, length, dloss_stride, dlogits_stride;
+  Rows dloss, dlogits;  // dloss: a number per row, or one for all
+  int64_t rows, length;
   int64_t pieces;  // of a row
 };
 

@@ -42,7 +42,7 @@ struct Target {
   Kind kind;
   A weight;
 
-  KW_WORD Target(const ForwardParams& p, int64_t row) : index(as<I>(p.target)[row * p.target_stride]), weight(0) {
+  KW_WORD Target(const ForwardParams& p, int64_t row) : index(*as<I>(p.target, row)), weight(0) {
     kind = index == p.ignore_index                ? Kind::ignored
            : index >= 0 && index < p.length ? Kind::counts
                                             : Kind::invalid;

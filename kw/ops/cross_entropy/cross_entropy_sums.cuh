@@ -16,7 +16,7 @@ template <class A, class I, class W>
 __global__ void __launch_bounds__(256) count(const CountParams p) {
   const int64_t first = blockIdx.x * p.each, end = first + p.each;
   const A sum = sum_of<A>(first, end < p.rows ? end : p.rows, [&](int64_t row) {
-    const int64_t t = as<I>(p.target)[row * p.target_stride];
+    const int64_t t = *as<I>(p.target, row);
     return t != p.ignore_index && t >= 0 && t < p.length ? A(weight_at(as<W>(p.weight), t)) : A(0);
   });
   if (threadIdx.x == 0) as<A>(p.parts)[blockIdx.x] = sum;
