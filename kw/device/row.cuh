@@ -1,6 +1,6 @@
 // RowTile: a group of threads shares one row; each holds vectors of it in registers.
 //
-//   Tile tile;                                                      RowTile<threads, rows, vectors, vec, align>
+//   Tile tile;                                                      RowTile<threads, rows, vectors, vec, align, cluster>
 //   auto x = tile.load(x_row, n);                                   this thread's elements; zero from n on
 //   float s = tile.sum(0.f, [](float s, float x) { return fused(x, x, s); }, x);      over the whole row, for every thread of it
 //   tile.store(y_row, n, [=](float x) { return x * s; }, x);        element by element, in the accumulator's type
@@ -9,7 +9,7 @@
 // along one canonical tree: the vectors of a row go round 1024 virtual lanes (vector i to lane i % 1024), each lane adds its elements in
 // order, and the lanes meet in the tree of reduce.cuh. So a row gives the same bits whatever the tile, the alignment or the other rows.
 #pragma once
-#include "kw/device/reduce.cuh"
+#include "kw/device/cluster.cuh"
 
 namespace kw {
 
@@ -27,17 +27,22 @@ inline constexpr bool present<Zero> = false;
 template <class T>
 inline constexpr bool is_present = detail::present<T>;
 
-template <int threads_, int rows_, int vectors_, int vec_, int align_>
+template <int threads_, int rows_, int vectors_, int vec_, int align_, int cluster_ = 1>
 struct RowTile {
   static constexpr int threads = threads_;  // per row, a power of two up to 1024
   static constexpr int rows = rows_;        // per block
   static constexpr int vectors = vectors_;  // per thread
   static constexpr int vec = vec_;          // elements of a vector: 16 bytes of the row's type
   static constexpr int align = align_;      // bytes that divide every row's address and its length (less than 16: narrower accesses)
-  static constexpr int block = threads * rows;
+  // The same of another tensor along the row, whose elements may be narrower.
+  template <class T>
+  static constexpr int align_of = detail::least(align, align* static_cast<int>(sizeof(T)) * vec / 16);
+  static constexpr int cluster = cluster_;  // blocks that share the row
+  static constexpr int block = threads * rows / cluster;
   static constexpr int length = threads * vectors * vec;                // elements of a row that fit
   static constexpr int lanes = detail::least(vectors, 1024 / threads);  // virtual lanes that a thread stands for
   static_assert((threads & (threads - 1)) == 0 && threads <= 1024 && block <= 1024 && block % 32 == 0);
+  static_assert(cluster == 1 || rows == 1);
 
   // This thread's vectors of one row. at(i) is vector i in the accumulator's type.
   template <class T>
@@ -49,7 +54,7 @@ struct RowTile {
   struct View {  // in memory, read at each use: for what a cache holds anyway
     const T* p;
     int n;
-    KW_WORD Vec<acc_t<T>, vec> at(int i) const { return unpack(kw::load<vec, align>(p + start(i), n - start(i))); }
+    KW_WORD Vec<acc_t<T>, vec> at(int i) const { return unpack(kw::load<vec, align_of<T>>(p + start(i), n - start(i))); }
   };
   struct Ones {
     KW_WORD Vec<float, vec> at(int) const { return filled<vec>(1.0f); }
@@ -58,8 +63,18 @@ struct RowTile {
     KW_WORD Vec<float, vec> at(int) const { return filled<vec>(0.0f); }
   };
 
-  KW_WORD static int thread() { return threadIdx.x % threads; }  // in its row
-  KW_WORD static int group() { return threadIdx.x / threads; }   // the row in its block
+  KW_WORD static int thread() {  // in its row
+    if constexpr (cluster > 1) return cluster_lane<cluster>();
+    return threadIdx.x % threads;
+  }
+  KW_WORD static int group() { return cluster > 1 ? 0 : threadIdx.x / threads; }  // the row in its block
+  // Teams are blocks, or clusters, that have `rows` rows at a time: team() of teams().
+  KW_WORD static int64_t team() { return blockIdx.x / cluster; }
+  KW_WORD static int64_t teams() { return gridDim.x / cluster; }
+  // Every thread calls it once before the first sum, best when its first loads are on their way.
+  KW_WORD static void begin() {
+    if constexpr (cluster > 1) cluster_barrier();
+  }
 
   // Elements below n of the row at p; zero from n on. A block's last rows may lie beyond the tensor: give them n = 0, for their threads
   // have to come along to the sums.
@@ -67,7 +82,7 @@ struct RowTile {
   KW_WORD Share<T> load(const T* p, int64_t n) const {
     Share<T> share;
 #pragma unroll
-    for (int i = 0; i < vectors; i++) share.v[i] = kw::load<vec, align>(p + start(i), count(n) - start(i));
+    for (int i = 0; i < vectors; i++) share.v[i] = kw::load<vec, align_of<T>>(p + start(i), count(n) - start(i));
     return share;
   }
   template <class T>
@@ -105,6 +120,7 @@ struct RowTile {
   KW_WORD S total(Vec<S, lanes>& partial) {
     tree_sum<1024 / threads>(partial);
     turn ^= 1;
+    if constexpr (cluster > 1) return cluster_sum<threads, cluster>(partial[0], turn);
     return block_sum<threads, rows>(partial[0], turn);
   }
 
@@ -116,7 +132,7 @@ struct RowTile {
   }
   template <class T, class Op, class... Vectors>  // vector i alone
   KW_WORD void store(int i, T* p, int64_t n, Op op, const Vectors&... v) const {
-    kw::store<align>(p + start(i), pack<T>(map_vector<acc_t<T>>(op, v...)), count(n) - start(i));
+    kw::store<align_of<T>>(p + start(i), pack<T>(map_vector<acc_t<T>>(op, v...)), count(n) - start(i));
   }
   // share[i] = op(share[i], elements at i...), rounded to the share's type: sums down the rows, kept by the thread that owns the column, or
   // a row to which something is added.
