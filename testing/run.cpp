@@ -121,8 +121,7 @@ Outcome check_case(Device& device, const Op& op, const Case& c) {
       if (!results[r].present || outputs[r].scratch) continue;
       const int roundings = op.def->roundings ? op.def->roundings(attributes.data(), static_cast<int32_t>(r)) : 1;
       auto judge = [&] {
-        return grade(outputs[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random,
-                     roundings);
+        return grade(outputs[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random, roundings);
       };
       Grade g = judge();
       if (!g.ok && g.maybe_blind) {

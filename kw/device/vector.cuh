@@ -55,7 +55,8 @@ struct Access {
   };
 };
 
-// The N elements at `p`, those from index `count` on as zero, or as `beyond`; `count` is a multiple of the piece (see RowTile), or at most 0.
+// The N elements at `p`, those from index `count` on as zero, or as `beyond`; `count` is a multiple of the piece (see RowTile), or at most
+// 0.
 template <int N, int align, class T>
 KW_WORD Vec<T, N> load(const T* p, int count, T beyond = {}) {
   using A = Access<T, N, align>;

@@ -16,8 +16,7 @@ bool is_nonzero(const Bound& bound, size_t attribute) {
 
 uint32_t present_results(const Bound& bound) {
   uint32_t present = 0;
-  for (size_t i = 0; i < bound.op->contract.results.size(); i++)
-    present |= static_cast<uint32_t>(bound.raw.results[i].count > 0) << i;
+  for (size_t i = 0; i < bound.op->contract.results.size(); i++) present |= static_cast<uint32_t>(bound.raw.results[i].count > 0) << i;
   return present;
 }
 

@@ -81,16 +81,17 @@ void choose_rows(const Problem& p, Choice& out) {
     name = "forward_long", file = "kw/ops/cross_entropy/cross_entropy_long.cuh";
     tile = long_row_tile(p, type, length, 4, 2);
   }
-  out.kernel(file.c_str(),
-             format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s>", name.c_str(), p.type("T"), p.type("I"),
-                    p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient), boolean(!p.is_zero("label_smoothing")),
-                    boolean(!p.is_zero("softcap")), tile->name().c_str()));
+  out.kernel(file.c_str(), format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s>", name.c_str(), p.type("T"), p.type("I"),
+                                  p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient),
+                                  boolean(!p.is_zero("label_smoothing")), boolean(!p.is_zero("softcap")), tile->name().c_str()));
   out.tile(*tile);
 }
 
 ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
-  return {c.rows("logits"),          c.rows("target", 0), loss,           c.rows("dlogits"), c.data("weight"), c.dim("B"), c.dim("V"),
-          c.choice("ignore_index"), c.attr("label_smoothing"), c.attr("z_loss"), c.attr("softcap"), divisor};
+  return {c.rows("logits"),  c.rows("target", 0),      loss,
+          c.rows("dlogits"), c.data("weight"),         c.dim("B"),
+          c.dim("V"),        c.choice("ignore_index"), c.attr("label_smoothing"),
+          c.attr("z_loss"),  c.attr("softcap"),        divisor};
 }
 
 void add_rows(const RowTile& tile, const ForwardParams& p, Launches& out) {

@@ -17,14 +17,13 @@ enum class Reduction { mean, sum };
 
 // logits: [*B, V], f16, bf16, f32 or f64. target: [*B], i64 or i32. weight: [V] or null (ones). divisor: [] or null. weight, divisor, loss,
 // losses, parts: f32, or f64 for f64 logits.
-// loss: [], the sum over rows; divided by divisor where that is given, else for the mean by the sum of w_t over the rows that count: NaN when
-// there is none. dlogits: as logits, or null: the gradient of loss, by cross_entropy_backward to be scaled. losses: [rows], parts: [256],
-// memory to work in.
-// A target outside of [0, V) that is not ignore_index makes the row's loss and its gradient NaN, and so `loss`; the row counts for nothing
-// else, other rows are as they would be, and no memory outside is touched.
-// Sums are kept in f32 (f64); dlogits is rounded once. Bitwise equal from run to run. The inputs are not written; results must not overlap
-// them. `stream` is the CUstream of logits' device, null for its default stream; ignored on the CPU. Asynchronous on CUDA; allocates
-// nothing. Throws kw::Error with a sentence when dtype, shape, device or layout do not fit; nothing is written then.
+// loss: [], the sum over rows; divided by divisor where that is given, else for the mean by the sum of w_t over the rows that count: NaN
+// when there is none. dlogits: as logits, or null: the gradient of loss, by cross_entropy_backward to be scaled. losses: [rows], parts:
+// [256], memory to work in. A target outside of [0, V) that is not ignore_index makes the row's loss and its gradient NaN, and so `loss`;
+// the row counts for nothing else, other rows are as they would be, and no memory outside is touched. Sums are kept in f32 (f64); dlogits
+// is rounded once. Bitwise equal from run to run. The inputs are not written; results must not overlap them. `stream` is the CUstream of
+// logits' device, null for its default stream; ignored on the CPU. Asynchronous on CUDA; allocates nothing. Throws kw::Error with a
+// sentence when dtype, shape, device or layout do not fit; nothing is written then.
 inline void cross_entropy(void* stream, const kw_tensor& logits, const kw_tensor& target, const kw_tensor* weight, const kw_tensor* divisor,
                           const CrossEntropyOptions& o, Reduction reduction, const kw_tensor& loss, const kw_tensor* dlogits,
                           const kw_tensor& losses, const kw_tensor& parts) {

@@ -22,7 +22,6 @@ struct Forward {
   }
 };
 
-
 // Fewer elements than this are not worth a second thread: waking one costs 2-5 us, and they take about as long.
 constexpr int64_t worth_a_thread = 8192;
 
@@ -72,9 +71,7 @@ void forward_cpu(const Call& c) {
     using A = acc_t<T>;
     Forward p = arguments(c);
     p.loss = c.rows("losses", 0);
-    const double divisor = c.has("divisor")           ? *static_cast<const A*>(c.data("divisor"))
-                           : c.choice("reduction") == 0 ? counted<A>(p)
-                                                        : 1;
+    const double divisor = c.has("divisor") ? *static_cast<const A*>(c.data("divisor")) : c.choice("reduction") == 0 ? counted<A>(p) : 1;
     p.scale = 1 / divisor;
     run<T>(p);
     double sum = 0;

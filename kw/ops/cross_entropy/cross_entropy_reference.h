@@ -67,8 +67,8 @@ inline void unreduced_reference(const Call& c) {
   const int64_t n = c.dim("V");
   auto* dlogits = static_cast<double*>(c.data("dlogits"));
   for (int64_t r = 0; r < c.dim("B"); r++)
-    static_cast<double*>(c.data("loss"))[r] = row_reference(c, static_cast<const double*>(c.data("logits")) + r * n, target_at(c, r), 1,
-                                                            dlogits ? dlogits + r * n : nullptr);
+    static_cast<double*>(c.data("loss"))[r] =
+        row_reference(c, static_cast<const double*>(c.data("logits")) + r * n, target_at(c, r), 1, dlogits ? dlogits + r * n : nullptr);
 }
 
 // dlogits is scaled in place; a zero stays zero whatever it is multiplied with.

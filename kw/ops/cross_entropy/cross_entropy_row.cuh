@@ -43,9 +43,7 @@ struct Target {
   A weight;
 
   KW_WORD Target(const ForwardParams& p, int64_t row) : index(*as<I>(p.target, row)), weight(0) {
-    kind = index == p.ignore_index                ? Kind::ignored
-           : index >= 0 && index < p.length ? Kind::counts
-                                            : Kind::invalid;
+    kind = index == p.ignore_index ? Kind::ignored : index >= 0 && index < p.length ? Kind::counts : Kind::invalid;
     if (kind == Kind::counts) weight = weight_at(as<W>(p.weight), index);
   }
   template <class Tile>
