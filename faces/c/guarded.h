@@ -2,14 +2,17 @@
 #pragma once
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "faces/c/kernelwright.h"
 #include "kw/core/error.h"
+#include "kw/core/log.h"
 
 namespace kw {
 
 int keep_error(int32_t status, const char* text) noexcept;  // for kw_last_error of this thread; returns the status
 
+namespace detail {
 template <class F>
 int guarded(F&& body) noexcept {
   try {
@@ -24,6 +27,14 @@ int guarded(F&& body) noexcept {
   } catch (...) {
     return keep_error(KW_ERROR_INTERNAL, "an unknown exception");
   }
+}
+}  // namespace detail
+
+template <class F>
+int guarded(F&& body) noexcept {
+  const int status = detail::guarded(std::forward<F>(body));
+  deliver_warnings();
+  return status;
 }
 
 }  // namespace kw

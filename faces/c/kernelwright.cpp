@@ -9,6 +9,7 @@
 #include "faces/c/guarded.h"
 #include "kw/core/bind.h"
 #include "kw/core/error.h"
+#include "kw/core/log.h"
 #include "kw/core/manifest.h"
 #include "kw/core/registry.h"
 #include "kw/cpu/parallel.h"
@@ -62,6 +63,10 @@ extern "C" {
 const char* kw_version(void) { return KW_VERSION; }
 const char* kw_last_error(void) { return last_error.text; }
 int32_t kw_last_error_status(void) { return last_error.status; }
+
+void kw_set_log(kw_log_function function, void* context) {
+  guarded([&] { kw::set_log(function, context); });
+}
 
 int32_t kw_op_count(void) {
   int32_t count = 0;

@@ -27,6 +27,11 @@ KW_API const char* kw_version(void);
 KW_API const char* kw_last_error(void);    /* of this thread; "" when there was none. A call that succeeds leaves it alone */
 KW_API int32_t kw_last_error_status(void); /* the kw_status that belongs to it; KW_OK when there was none */
 
+/* Where warnings go (a damaged cache, a pack that is not for this machine, ...): each sentence once in a process. Null: to stderr, which is
+ * where they go before the first call. The function must stay callable until another is set; it is called from any thread that is inside
+ * the library, under no lock of the library's, and must not throw. */
+KW_API void kw_set_log(kw_log_function function, void* context);
+
 KW_API int32_t kw_op_count(void);
 KW_API const kw_op* kw_op_at(int32_t index);                 /* null when out of range */
 KW_API const kw_op* kw_op_find(const char* name);            /* null when unknown */

@@ -11,19 +11,23 @@
 namespace kw {
 
 struct RowTile {
-  int32_t threads;  // per row, a power of two
-  int32_t rows;     // per block
-  int32_t vectors;  // per thread
-  int32_t vec;      // elements of one vector
-  int32_t align;    // bytes of one access at most
-  int32_t blocks;   // on one multiprocessor at once: a kernel that loops over rows promises it in its launch bound
+  int32_t threads;      // per row, a power of two
+  int32_t rows;         // per block
+  int32_t vectors;      // per thread
+  int32_t vec;          // elements of one vector
+  int32_t align;        // bytes of one access at most
+  int32_t blocks;       // on one multiprocessor at once: a kernel that loops over rows promises it in its launch bound
+  int32_t cluster = 1;  // blocks that share a row
 
-  uint32_t block() const { return static_cast<uint32_t>(threads * rows); }
+  uint32_t block() const { return static_cast<uint32_t>(threads * rows / cluster); }
   int64_t length() const { return int64_t{threads} * vectors * vec; }  // elements of a row that fit
-  std::string name() const { return format("kw::RowTile<%d, %d, %d, %d, %d>", threads, rows, vectors, vec, align); }
+  std::string name() const {
+    const std::string more = cluster > 1 ? format(", %d", cluster) : "";
+    return format("kw::RowTile<%d, %d, %d, %d, %d%s>", threads, rows, vectors, vec, align, more.c_str());
+  }
 };
 
-struct TunedTile {  // won the measurement at rows of `threads * vectors` vectors of 16 bytes
+struct TunedTile {  // won the measurement at rows of `threads * vectors` vectors of 16 bytes; serves all types of as many bytes
   DType dtype;
   int32_t threads, rows, vectors, blocks;
 };
@@ -52,7 +56,7 @@ inline std::optional<RowTile> choose_row_tile(std::span<const TunedTile> tuned, 
   const int32_t vec = vector_elements(dtype), align = access_bytes(p, dtype, length);
   const int64_t need = std::max<int64_t>(1, (length + vec - 1) / vec);  // vectors of a row
   for (const TunedTile& t : tuned)
-    if (t.dtype == dtype && covers(t, need)) return RowTile{t.threads, t.rows, t.vectors, vec, align, t.blocks};
+    if (dtype_bytes(t.dtype) == dtype_bytes(dtype) && covers(t, need)) return RowTile{t.threads, t.rows, t.vectors, vec, align, t.blocks};
   constexpr int32_t registers_per_sm = 65536;  // of every GPU from sm_75 on
   constexpr int32_t overhead = 40;             // registers of a thread for addresses and temporaries, from compiled kernels
   for (const int64_t target : {need <= 256 || registers > 8 ? 2 : 4, 4, 8}) {  // vectors per thread, up to twice as many

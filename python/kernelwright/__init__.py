@@ -10,11 +10,37 @@ This package is thin: it finds the one library, reads the list of ops that the l
     kernelwright.load_library(path)     # adds the ops of a library of yours
 """
 
-from ._library import ArgumentError, library as _registry
+from ._errors import (
+    ArgumentError,
+    ContractError,
+    DriverError,
+    Error,
+    InternalError,
+    LoadError,
+    OutOfMemoryError,
+    ToolchainError,
+    UnsupportedError,
+)
+from ._library import library as _registry
 
 __version__ = _registry.version
 
-__all__ = ["ArgumentError", "calls", "contract", "copies", "load_library", "ops"]
+__all__ = [
+    "ArgumentError",
+    "ContractError",
+    "DriverError",
+    "Error",
+    "InternalError",
+    "LoadError",
+    "OutOfMemoryError",
+    "ToolchainError",
+    "UnsupportedError",
+    "calls",
+    "contract",
+    "copies",
+    "load_library",
+    "ops",
+]
 
 
 def ops() -> list[str]:
@@ -39,6 +65,6 @@ def copies(op: str) -> int:
 
 def load_library(path: str) -> list[str]:
     """Adds the ops of a shared library of yours, and returns their names. Where a framework's module (kernelwright.torch, ...) has been
-    imported already, it gets them too. Raises OSError with a sentence when the library cannot be loaded or is malformed; nothing is added
+    imported already, it gets them too. Raises LoadError (an OSError) with a sentence when the library cannot be loaded or is malformed; nothing is added
     then."""
     return _registry.load(path)

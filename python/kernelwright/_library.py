@@ -1,20 +1,22 @@
 """libkernelwright.so, through ctypes: the C face (faces/c/kernelwright.h), as far as the Python faces need it."""
 
+import atexit
 import ctypes
+import logging
 import os
 import sys
 from pathlib import Path
 
-from . import _manifest
+from . import _errors, _manifest
+from ._errors import ArgumentError, LoadError
+
+logger = logging.getLogger("kernelwright")
+_LogFunction = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
 
 
-class ArgumentError(ValueError, RuntimeError):
-    """An argument does not fit the op's contract; the text names op, argument, got and wanted. A RuntimeError too, because that is what
-    torch makes of the same sentence when a call goes through its dispatcher."""
-
-
-# By kw_status (kw/core/abi.h).
-_ERRORS = (RuntimeError, RuntimeError, ArgumentError, NotImplementedError, RuntimeError, RuntimeError, MemoryError, RuntimeError)
+@_LogFunction
+def _log(sentence, _context):
+    logger.warning("%s", sentence.decode(errors="replace"))
 
 
 def _path() -> str:
@@ -30,7 +32,10 @@ def _path() -> str:
 class Library:
     def __init__(self, path: str):
         self.path = path
-        self._c = c = ctypes.CDLL(path)
+        try:
+            self._c = c = ctypes.CDLL(path)
+        except OSError as e:
+            raise ImportError(f"kernelwright: the library {path} cannot be loaded: {e}") from None
         text, pointer = ctypes.c_char_p, ctypes.c_void_p
         for name, result, arguments in (
             ("kw_version", text, []),
@@ -44,16 +49,26 @@ class Library:
             ("kw_attach_torch", ctypes.c_int, []),
             ("kw_load_library", ctypes.c_int, [text]),
             ("kw_add_library_dir", None, [text]),
+            ("kw_set_log", None, [_LogFunction, pointer]),
         ):
-            function = getattr(c, name)
+            function = getattr(c, name, None)
+            if function is None:  # two versions in one environment: this package found the library of another
+                version = f"Kernelwright {self._version()}" if name != "kw_version" else "no library of Kernelwright"
+                raise ImportError(f"kernelwright: {path} is {version} and lacks {name}, so it does not belong to the Python package in "
+                                  f"{Path(__file__).parent}: install one version, or unset KW_LIBRARY")
             function.restype, function.argtypes = result, arguments
+        c.kw_set_log(_log, None)
+        atexit.register(c.kw_set_log, _LogFunction(0), None)  # no Python to call any more
         for folder in sys.path:  # NVRTC comes as a wheel; a virtual environment's folder is none that the library could guess
             if folder and os.path.isdir(os.path.join(folder, "nvidia")):
                 c.kw_add_library_dir(os.fsencode(folder))
-        self.version = c.kw_version().decode()
-        self.errors = _ERRORS
+        self.version = self._version()
+        self.errors = _errors.BY_STATUS
         self._ops: list[_manifest.Op] | None = None
         self._listeners = []
+
+    def _version(self) -> str:
+        return self._c.kw_version().decode()
 
     def last_error(self) -> str:
         return self._c.kw_last_error().decode(errors="replace")
@@ -74,7 +89,7 @@ class Library:
         for op in self.ops():
             if op.name == name:
                 return op
-        raise KeyError(f"there is no op '{name}'; there are: {', '.join(o.name for o in self.ops())}")
+        raise ArgumentError(f"there is no op '{name}'; there are: {', '.join(o.name for o in self.ops())}")
 
     def address(self, name: str) -> int:
         """kw_op* of an op."""
@@ -97,7 +112,7 @@ class Library:
     def load(self, path: str) -> list[str]:
         before = len(self.ops())
         if self._c.kw_load_library(os.fsencode(path)):
-            raise OSError(self.last_error())
+            raise LoadError(self.last_error())
         self._ops = None
         for listener in self._listeners:
             listener()

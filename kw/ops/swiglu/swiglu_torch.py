@@ -2,7 +2,7 @@
 
 import torch
 
-from kernelwright.torch import Swap, swiglu
+from kernelwright.torch import is_served, only_forwards, served_dtypes, swiglu, transformers_swaps
 
 __all__ = ["GatedMLP", "SwiGLU"]
 
@@ -33,16 +33,31 @@ class GatedMLP(torch.nn.Module):
         return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
 
 
-def _llama_forward(self, x):
+# ---- what accelerate() may swap ----------------------------------------------------------------------------------------------------
+
+_SERVED = served_dtypes("swiglu", "gate")
+_SILU = ("SiLU", "SiLUActivation")
+
+
+def _gated_forward(self, x):
     gate, up = self.gate_proj(x), self.up_proj(x)
-    if gate.dtype not in (torch.float32, torch.bfloat16):
+    if not is_served(gate, _SERVED) or up.dtype != gate.dtype or not only_forwards(self.act_fn):
         return self.down_proj(self.act_fn(gate) * up)
     return self.down_proj(swiglu(gate, up))
 
 
-def _not_silu(mlp: torch.nn.Module) -> str | None:
+def _activation(mlp: torch.nn.Module) -> str | None:
     name = type(mlp.act_fn).__name__
-    return None if name in ("SiLU", "SiLUActivation") else f"its activation is {name}, not SiLU"
+    return None if name in _SILU else f"its activation is {name}, not SiLU"
 
 
-SWAPS = [Swap("transformers.models.llama.modeling_llama.LlamaMLP", "swiglu", _llama_forward, _not_silu)]
+def _plain(mlp: torch.nn.Module) -> str:
+    return "it has no gate: one matrix product, an activation, another product"
+
+
+# Classes of one text: down_proj(act_fn(gate_proj(x)) * up_proj(x)).
+_GATED = "llama.LlamaMLP mistral.MistralMLP qwen2.Qwen2MLP qwen3.Qwen3MLP"
+SWAPS = [
+    *transformers_swaps(_GATED, "swiglu", _gated_forward, _activation, ("7d2027d4464e",)),
+    *transformers_swaps("phi.PhiMLP", None, refuse=_plain),
+]
