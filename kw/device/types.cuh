@@ -35,6 +35,11 @@ template <class T>
 KW_WORD T* as(void* p) {
   return static_cast<T*>(p);
 }
+// Row `r` of a tensor: as<bf16>(p.x, row).
+template <class T>
+KW_WORD T* as(const Rows& rows, int64_t r) {
+  return static_cast<T*>(rows.data) + rows.at(r);
+}
 
 // a * b + c, rounded once. Kernels say where they fuse: left to the compiler, two tiles of one kernel could round differently.
 KW_WORD float fused(float a, float b, float c) { return fmaf(a, b, c); }

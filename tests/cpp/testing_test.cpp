@@ -83,7 +83,7 @@ void norm_cpu(const Call& c) {
   const kw_tensor* w = c.tensor("w");
   int64_t rows = c.dim("B");
   const int64_t n = c.dim("N");
-  int64_t stride = fault == Fault::ignores_gap ? n : c.row_stride("x");
+  int64_t stride = fault == Fault::ignores_gap ? n : c.rows("x").stride[0];
   double eps = c.attr("eps");
   calls++;
   if (fault == Fault::nothing || (fault == Fault::stale && calls % 3 == 0)) return;
@@ -166,7 +166,7 @@ void norm_reference(const Call& c) {
 // s = sum over rows, in two steps through scratch
 void columns_cpu(const Call& c) {
   const kw_tensor &x = *c.tensor("x"), &s = *c.tensor("s"), &part = *c.tensor("part");
-  const int64_t rows = c.dim("B"), n = c.dim("N"), parts = std::min<int64_t>(rows, 4), stride = c.row_stride("x");
+  const int64_t rows = c.dim("B"), n = c.dim("N"), parts = std::min<int64_t>(rows, 4), stride = c.rows("x").stride[0];
   for (int64_t p = 0; p < parts; p++)
     for (int64_t i = 0; i < n; i++) {
       double sum = 0;

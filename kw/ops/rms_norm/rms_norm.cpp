@@ -119,9 +119,8 @@ void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (rows == 0 || length == 0) return;
   out.add(0, grid_for(rows * tile.cluster, tile.rows), tile.block(),
-          ForwardParams{c.data("x"), adds ? c.data("residual") : nullptr, c.data("weight"), c.data("y"), adds ? c.data("total") : nullptr,
-                        rows, length, c.row_stride("x"), adds ? c.row_stride("residual") : 0, c.row_stride("y"),
-                        adds ? c.row_stride("total") : 0, 1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
+          ForwardParams{c.rows("x"), adds ? c.rows("residual") : Rows{}, c.data("weight"), c.rows("y"), adds ? c.rows("total") : Rows{},
+                        rows, length, 1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
           shared_bytes, static_cast<uint32_t>(tile.cluster));
 }
 
@@ -266,9 +265,8 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
   const int64_t blocks = std::min<int64_t>({groups, backward.at_once(gpu), 1024});
   if (rows > 0)
     out.add(0, grid_for(blocks * tile.cluster, 1), tile.block(),
-            BackwardParams{c.data("dy"), adds ? c.data("dtotal") : nullptr, c.data(x), c.data("weight"), c.data("dx"), c.data("part"), rows,
-                           length, c.row_stride("dy"), adds ? c.row_stride("dtotal") : 0, c.row_stride(x), c.row_stride("dx"),
-                           1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
+            BackwardParams{c.rows("dy"), adds ? c.rows("dtotal") : Rows{}, c.rows(x), c.data("weight"), c.rows("dx"), c.data("part"), rows,
+                           length, 1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
             backward.shared_bytes(adds ? 3 : 2), static_cast<uint32_t>(tile.cluster));
   if (!c.has("weight")) return;
   // One thread per column reads few parts as fast as memory gives them; with many, up to 32 slices of 8 parts or more keep as much in

@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward(const BackwardPa
   using A = acc_t<T>;
   Tile tile;
   const auto length_of = [&](int64_t row) { return row < p.rows ? p.length : 0; };  // a thread beyond the last row only comes along
-  const auto load_x = [&](int64_t row) { return tile.load(as<T>(p.x) + row * p.x_stride, length_of(row)); };
-  const auto load_dy = [&](int64_t row) { return tile.load(as<T>(p.dy) + row * p.dy_stride, length_of(row)); };
+  const auto load_x = [&](int64_t row) { return tile.load(as<T>(p.x, row), length_of(row)); };
+  const auto load_dy = [&](int64_t row) { return tile.load(as<T>(p.dy, row), length_of(row)); };
 
   const A offset = A(p.offset);
   const auto weight = tile.view(as<W>(p.weight), p.length);
@@ -42,11 +42,11 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward(const BackwardPa
     auto next_x = x, next_dy = dy;
     if constexpr (ahead) next_x = load_x(first + tile.group()), next_dy = load_dy(first + tile.group());
 
-    const auto dtotal = tile.load(as<D>(p.dtotal) + row * p.dtotal_stride, n);  // on its way while the sums are awaited
+    const auto dtotal = tile.load(as<D>(p.dtotal, row), n);  // on its way while the sums are awaited
     const auto sums = tile.sum(Vec<A, 2>{}, add_to_sums(offset), x, dy, weight);
     const A r = inverse_sqrt(fused(sums[0], A(p.inverse_length), A(p.eps)));
     const A k = -r * r * r * (sums[1] * A(p.inverse_length));
-    tile.store(as<T>(p.dx) + row * p.dx_stride, n, gradient(r, k, offset), x, dy, weight, dtotal);
+    tile.store(as<T>(p.dx, row), n, gradient(r, k, offset), x, dy, weight, dtotal);
     if (is_present<W> && n > 0) tile.update(dweight, [=](A sum, A x, A dy) { return fused(dy, x * r, sum); }, x, dy);
 
     if constexpr (!ahead) next_x = load_x(first + tile.group()), next_dy = load_dy(first + tile.group());

@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_long(const Backw
   Tile tile;
   const A offset = A(p.offset);
   const int64_t step = gridDim.x;
-  const auto load_x = [&](int64_t row, int64_t at) { return tile.load(as<T>(p.x) + row * p.x_stride + at, p.length - at); };
-  const auto load_dy = [&](int64_t row, int64_t at) { return tile.load(as<T>(p.dy) + row * p.dy_stride + at, p.length - at); };
+  const auto load_x = [&](int64_t row, int64_t at) { return tile.load(as<T>(p.x, row) + at, p.length - at); };
+  const auto load_dy = [&](int64_t row, int64_t at) { return tile.load(as<T>(p.dy, row) + at, p.length - at); };
 
   for (int64_t first = blockIdx.x; first < p.rows; first += batch * step) {
     const int64_t left = (p.rows - first + step - 1) / step;
@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_long(const Backw
       for (int i = 0; i < count; i++) {
         auto x = load_x(first + i * step, at);
         auto dy = load_dy(first + i * step, at);
-        auto dtotal = tile.load(as<D>(p.dtotal) + (first + i * step) * p.dtotal_stride + at, p.length - at);
-        T* dx = as<T>(p.dx) + (first + i * step) * p.dx_stride + at;
+        auto dtotal = tile.load(as<D>(p.dtotal, first + i * step) + at, p.length - at);
+        T* dx = as<T>(p.dx, first + i * step) + at;
         tile.store(dx, p.length - at, gradient(r[i], k[i], offset), x, dy, weight, dtotal);
         if (is_present<W>) tile.update(dweight, [=](A sum, A x, A dy) { return fused(dy, x * r[i], sum); }, x, dy);
       }

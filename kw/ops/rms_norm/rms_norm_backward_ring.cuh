@@ -26,9 +26,9 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_ring(const Backw
     const int64_t of = row + ahead / vectors * step;
     const int start = tile.start(ahead % vectors);
     const bool present = of < p.rows && start < p.length;
-    ring.fetch(i, 0, as<T>(p.x) + of * p.x_stride + start, present);
-    ring.fetch(i, 1, as<T>(p.dy) + of * p.dy_stride + start, present);
-    if constexpr (is_present<D>) ring.fetch(i, 2, as<D>(p.dtotal) + of * p.dtotal_stride + start, present);
+    ring.fetch(i, 0, as<T>(p.x, of) + start, present);
+    ring.fetch(i, 1, as<T>(p.dy, of) + start, present);
+    if constexpr (is_present<D>) ring.fetch(i, 2, as<D>(p.dtotal, of) + start, present);
     ring.sent();
   };
   const auto x = [&](int i) { return unpack(ring.template at<T, Tile::vec>(i, 0)); };
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_ring(const Backw
     const auto sums = tile.total(partial);
     const A r = inverse_sqrt(fused(sums[0], A(p.inverse_length), A(p.eps)));
     const A k = -r * r * r * (sums[1] * A(p.inverse_length));
-    T* dx = as<T>(p.dx) + row * p.dx_stride;
+    T* dx = as<T>(p.dx, row);
 #pragma unroll
     for (int i = 0; i < vectors; i++) {
       const auto this_x = x(i), this_dy = dy(i), this_dtotal = dtotal(i);

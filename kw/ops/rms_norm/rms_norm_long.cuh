@@ -10,10 +10,10 @@ __global__ void __launch_bounds__(Tile::block) forward_long(const ForwardParams 
   using A = acc_t<T>;
   Tile tile;
   const int64_t row = blockIdx.x;
-  const T* x_row = as<T>(p.x) + row * p.x_stride;
-  const R* residual_row = as<R>(p.residual) + row * p.residual_stride;
-  T* y_row = as<T>(p.y) + row * p.y_stride;
-  T* total_row = as<T>(p.total) + row * p.total_stride;
+  const T* x_row = as<T>(p.x, row);
+  const R* residual_row = as<R>(p.residual, row);
+  T* y_row = as<T>(p.y, row);
+  T* total_row = as<T>(p.total, row);
   const auto load = [&](int64_t at) {  // x, or total
     auto x = tile.load(x_row + at, p.length - at);
     if constexpr (is_present<R>) tile.update(x, [](A x, A residual) { return x + residual; }, tile.load(residual_row + at, p.length - at));

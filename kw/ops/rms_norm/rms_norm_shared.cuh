@@ -15,10 +15,10 @@ __global__ void __launch_bounds__(Tile::block, blocks) forward_shared(const Forw
   Tile tile;
   Ring<vectors, is_present<R> ? 2 : 1, Tile::block> ring;  // filled once: each thread's vectors of the row
   const int64_t row = tile.team();
-  const T* x_row = as<T>(p.x) + row * p.x_stride;
-  const R* residual_row = as<R>(p.residual) + row * p.residual_stride;
-  T* y_row = as<T>(p.y) + row * p.y_stride;
-  T* total_row = as<T>(p.total) + row * p.total_stride;
+  const T* x_row = as<T>(p.x, row);
+  const R* residual_row = as<R>(p.residual, row);
+  T* y_row = as<T>(p.y, row);
+  T* total_row = as<T>(p.total, row);
 #pragma unroll 4
   for (int i = 0; i < vectors; i++) {
     const int start = tile.start(i);

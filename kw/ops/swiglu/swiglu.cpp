@@ -33,13 +33,16 @@ void choose(const Problem& p, Choice& out, const char* kernel) {
 void choose_forward(const Problem& p, const kw_device_facts&, Choice& out) { choose(p, out, "forward"); }
 void choose_backward(const Problem& p, const kw_device_facts&, Choice& out) { choose(p, out, "backward"); }
 
-struct Rows {
+struct Work {
   int64_t count, length, pieces;
 };
 // The rows to work on: a single long one when every tensor's rows follow each other in memory.
-Rows rows_of(const Call& c, const RowTile& tile, std::initializer_list<const char*> tensors) {
-  Rows rows{c.dim("B"), c.dim("N"), 0};
-  const bool flat = std::ranges::all_of(tensors, [&](const char* t) { return c.row_stride(t) == rows.length; });
+Work work_of(const Call& c, const RowTile& tile, std::initializer_list<const char*> tensors) {
+  Work rows{c.dim("B"), c.dim("N"), 0};
+  const bool flat = std::ranges::all_of(tensors, [&](const char* t) {
+    const auto at = c.rows(t);
+    return at.size[0] == 0 && at.stride[0] == rows.length;
+  });
   if (flat) rows = {1, rows.count * rows.length, 0};
   rows.pieces = (rows.length + tile.length() - 1) / tile.length();
   return rows;
@@ -47,20 +50,18 @@ Rows rows_of(const Call& c, const RowTile& tile, std::initializer_list<const cha
 
 void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
   const RowTile tile = tile_of<RowTile>(choice);
-  const Rows rows = rows_of(c, tile, {"gate", "up", "y"});
+  const Work rows = work_of(c, tile, {"gate", "up", "y"});
   if (rows.count == 0 || rows.length == 0) return;
   out.add(0, grid_for(rows.count * rows.pieces, 1), tile.block(),
-          ForwardParams{c.data("gate"), c.data("up"), c.data("y"), rows.length, c.row_stride("gate"), c.row_stride("up"), c.row_stride("y"),
-                        static_cast<uint32_t>(rows.pieces)});
+          ForwardParams{c.rows("gate"), c.rows("up"), c.rows("y"), rows.length, static_cast<uint32_t>(rows.pieces)});
 }
 
 void fill_backward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
   const RowTile tile = tile_of<RowTile>(choice);
-  const Rows rows = rows_of(c, tile, {"dy", "gate", "up", "dgate", "dup"});
+  const Work rows = work_of(c, tile, {"dy", "gate", "up", "dgate", "dup"});
   if (rows.count == 0 || rows.length == 0) return;
   out.add(0, grid_for(rows.count * rows.pieces, 1), tile.block(),
-          BackwardParams{c.data("dy"), c.data("gate"), c.data("up"), c.data("dgate"), c.data("dup"), rows.length, c.row_stride("dy"),
-                         c.row_stride("gate"), c.row_stride("up"), c.row_stride("dgate"), c.row_stride("dup"),
+          BackwardParams{c.rows("dy"), c.rows("gate"), c.rows("up"), c.rows("dgate"), c.rows("dup"), rows.length,
                          static_cast<uint32_t>(rows.pieces)});
 }
 

@@ -27,9 +27,9 @@ __global__ void __launch_bounds__(Tile::block) forward(const ForwardParams p) {
   const Tile tile;
   const int64_t row = blockIdx.x / p.pieces, at = (blockIdx.x % p.pieces) * int64_t{Tile::length}, n = p.length - at;
 
-  auto gate = tile.load(as<T>(p.gate) + row * p.gate_stride + at, n);
-  auto up = tile.load(as<T>(p.up) + row * p.up_stride + at, n);
-  tile.store(as<T>(p.y) + row * p.y_stride + at, n, [](A gate, A up) { return Silu<A>(gate).value * up; }, gate, up);
+  auto gate = tile.load(as<T>(p.gate, row) + at, n);
+  auto up = tile.load(as<T>(p.up, row) + at, n);
+  tile.store(as<T>(p.y, row) + at, n, [](A gate, A up) { return Silu<A>(gate).value * up; }, gate, up);
 }
 
 template <class T, class Tile>
@@ -38,11 +38,11 @@ __global__ void __launch_bounds__(Tile::block) backward(const BackwardParams p) 
   const Tile tile;
   const int64_t row = blockIdx.x / p.pieces, at = (blockIdx.x % p.pieces) * int64_t{Tile::length}, n = p.length - at;
 
-  auto dy = tile.load(as<T>(p.dy) + row * p.dy_stride + at, n);
-  auto gate = tile.load(as<T>(p.gate) + row * p.gate_stride + at, n);
-  auto up = tile.load(as<T>(p.up) + row * p.up_stride + at, n);
-  tile.store(as<T>(p.dgate) + row * p.dgate_stride + at, n, [](A dy, A gate, A up) { return dy * up * Silu<A>(gate).slope; }, dy, gate, up);
-  tile.store(as<T>(p.dup) + row * p.dup_stride + at, n, [](A dy, A gate) { return dy * Silu<A>(gate).value; }, dy, gate);
+  auto dy = tile.load(as<T>(p.dy, row) + at, n);
+  auto gate = tile.load(as<T>(p.gate, row) + at, n);
+  auto up = tile.load(as<T>(p.up, row) + at, n);
+  tile.store(as<T>(p.dgate, row) + at, n, [](A dy, A gate, A up) { return dy * up * Silu<A>(gate).slope; }, dy, gate, up);
+  tile.store(as<T>(p.dup, row) + at, n, [](A dy, A gate) { return dy * Silu<A>(gate).value; }, dy, gate);
 }
 
 }  // namespace kw::ops::swiglu

@@ -13,22 +13,16 @@ namespace {
 
 using namespace cpu;  // for KW_FOR_ISA
 
-struct View {  // a tensor as rows
-  char* data;
-  int64_t stride;  // bytes
-  template <class T>
-  T* row(int64_t r) const {
-    return reinterpret_cast<T*>(data + r * stride);
-  }
-};
-
 // Splits a call into spans of contiguous elements, wherever the rows lie: body(row, first, length).
 template <class F>
 void each_span(const Call& c, std::initializer_list<const char*> tensors, F&& body) {
   int64_t rows = c.dim("B"), length = c.dim("N");
   if (rows <= 0 || length <= 0) return;
   bool contiguous = true;
-  for (const char* t : tensors) contiguous = contiguous && (rows == 1 || c.row_stride(t) == length);
+  for (const char* t : tensors) {
+    const Rows at = c.rows(t);
+    contiguous = contiguous && (rows == 1 || (at.size[0] == 0 && at.stride[0] == length));
+  }
   if (contiguous) length *= rows, rows = 1;
   constexpr int64_t span = 16384;  // about the least that is worth a thread
   int64_t spans = (length + span - 1) / span;
@@ -41,28 +35,23 @@ void each_span(const Call& c, std::initializer_list<const char*> tensors, F&& bo
   });
 }
 
-View view(const Call& c, const char* name, size_t size) {
-  return {static_cast<char*>(c.data(name)), c.row_stride(name) * static_cast<int64_t>(size)};
-}
-
 }  // namespace
 
 void forward_cpu(const Call& c) {
   for_type<bf16, float>("swiglu", c.dtype("T"), [&]<class T>() {
     auto kernel = KW_FOR_ISA(swiglu::forward<T>);
-    View gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T)), y = view(c, "y", sizeof(T));
+    const Rows gate = c.rows("gate"), up = c.rows("up"), y = c.rows("y");
     each_span(c, {"gate", "up", "y"},
-              [&](int64_t row, int64_t i, int64_t length) { kernel(gate.row<T>(row) + i, up.row<T>(row) + i, y.row<T>(row) + i, length); });
+              [&](int64_t r, int64_t i, int64_t length) { kernel(as<T>(gate, r) + i, as<T>(up, r) + i, as<T>(y, r) + i, length); });
   });
 }
 
 void backward_cpu(const Call& c) {
   for_type<bf16, float>("swiglu_backward", c.dtype("T"), [&]<class T>() {
     auto kernel = KW_FOR_ISA(swiglu::backward<T>);
-    View dy = view(c, "dy", sizeof(T)), gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T));
-    View dgate = view(c, "dgate", sizeof(T)), dup = view(c, "dup", sizeof(T));
-    each_span(c, {"dy", "gate", "up", "dgate", "dup"}, [&](int64_t row, int64_t i, int64_t length) {
-      kernel(dy.row<T>(row) + i, gate.row<T>(row) + i, up.row<T>(row) + i, dgate.row<T>(row) + i, dup.row<T>(row) + i, length);
+    const Rows dy = c.rows("dy"), gate = c.rows("gate"), up = c.rows("up"), dgate = c.rows("dgate"), dup = c.rows("dup");
+    each_span(c, {"dy", "gate", "up", "dgate", "dup"}, [&](int64_t r, int64_t i, int64_t length) {
+      kernel(as<T>(dy, r) + i, as<T>(gate, r) + i, as<T>(up, r) + i, as<T>(dgate, r) + i, as<T>(dup, r) + i, length);
     });
   });
 }
