@@ -327,12 +327,13 @@ void all(int64_t largest) {
   for (kw::DType type : {KW_F16, KW_BF16, KW_F32, KW_F64}) {
     for (auto [rows, length] : few) {
       if (rows * length > largest) continue;
-      agrees_with_the_formula({type, type, true, rows, length, 0, 0, 1});
-      if (type == KW_F16 || type == KW_F64) agrees_with_the_formula({type, KW_F32, true, rows, length, 1, 3});
-      kernels_agree(type, rows, length);
-      for (Rounding rounding : {Rounding::once, Rounding::before_weight}) adding_is_composition(type, rows, length, {1e-6, 0.25, rounding});
+      const bool others = type == KW_F16 || type == KW_F64, first = length == few[0][1];  // a kernel costs half a second to compile
+      if (others || first) agrees_with_the_formula({type, type, true, rows, length, 0, 0, 1});
+      if (others) agrees_with_the_formula({type, KW_F32, true, rows, length, 1, 3});
+      if (!first) kernels_agree(type, rows, length);
+      adding_is_composition(type, rows, length, {1e-6, 0.25, first ? Rounding::before_weight : Rounding::once});
     }
-    for (int64_t length : {33, 4096}) roundings_are_as_said(type, length), offsets_are_part_of_the_weight(type, length);
+    roundings_are_as_said(type, 100), offsets_are_part_of_the_weight(type, 33);
   }
   agrees_with_the_formula({KW_F32, KW_F32, true, 3000, 12});
   agrees_with_the_formula({KW_BF16, KW_BF16, true, 1030, 40});
