@@ -261,7 +261,7 @@ void plan_fits(const kw::Op& op, const kw_device_facts& gpu, kw::DType type, int
   kw::Bound bound;
   kw::bind_inputs(op, inputs, attributes, bound);
   bound.raw.results = results;
-  const kw_problem problem{&op.signature, bound.dims, bound.dtypes, attributes, bound.present, alignment};
+  const kw_problem problem{&op.signature, bound.dims, bound.dtypes, attributes, bound.present, alignment, 7};
   kw_choice choice{};
   kw_plan plan{};
   kw_message message{};
