@@ -4,7 +4,8 @@
 //
 //     |got - want| <= half a spacing of R at (|want| + a)  +  a,     a = 4 u (sqrt(n) moves + wavers) + 4 sqrt(n) amplify * smallest
 //
-// The first term is the one rounding to R that an op may do ("rounded once"); a is what the accumulator may lose on the way (truth.h):
+// The first term is the one rounding to R that an op may do ("rounded once"; an op whose definition has more `roundings` is allowed R's
+// unit roundoff times |want| for each further one); a is what the accumulator may lose on the way (truth.h):
 //   moves     the problem's condition: an algorithm as good as the accumulator allows gives the exact result of inputs that are wrong in
 //             their last place. sqrt(n) for results summed from n numbers: errors of a long sum add up like a random walk. (Equal numbers
 //             err systematically, n/4 in one chain; but kernels use 64 chains and more.)
@@ -42,6 +43,7 @@ struct Grade {
 };
 
 // Grades result `index` of `truth`; `accumulator` has the u above, `random` asks for spread and bias.
-Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random);
+Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random,
+            int roundings = 1);
 
 }  // namespace kw::test

@@ -106,11 +106,14 @@ Outcome check_case(Device& device, const Op& op, const Case& c) {
     const std::vector<Tensor> again = run_once(device, op, c.arguments, inputs, poisons[1], offset);
     if (auto fault = difference(op, results, again); !fault.empty()) return failed("memory", fault);
     Reference reference(op, c.arguments, inputs);
+    const std::vector<kw_attribute> attributes = raw_attributes(op, c.arguments);
     const bool random = c.values == Values::random || c.values == Values::huge || c.values == Values::small;
     for (size_t r = 0; r < results.size(); r++) {
       if (!results[r].present || op.contract.results[r].kind == Result::Kind::scratch) continue;
+      const int roundings = op.def->roundings ? op.def->roundings(attributes.data(), static_cast<int32_t>(r)) : 1;
       auto judge = [&] {
-        return grade(op.contract.results[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random);
+        return grade(op.contract.results[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random,
+                     roundings);
       };
       Grade g = judge();
       if (!g.ok && g.maybe_blind) {

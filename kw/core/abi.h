@@ -157,6 +157,9 @@ typedef struct kw_op_def {
   int32_t (*reference)(const kw_bound*, kw_message*);  // every floating tensor is f64, contiguous, on the CPU
   const kw_bench_case* bench;
   int32_t bench_count;
+  // How many times, at most, the call rounds to the element type of its tensors on the way to this result, the last time included; null:
+  // once. More is for an op that follows a convention of models that round in between: the checker allows for it.
+  int32_t (*roundings)(const kw_attribute* attributes, int32_t result);
 } kw_op_def;
 
 typedef struct kw_room {

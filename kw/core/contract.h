@@ -83,6 +83,7 @@ struct TypeVariable {
 
 struct Gradient {
   std::vector<std::string> targets;    // "dx", "dweight": d + an input's name
+  std::vector<size_t> results;         // by target: which of the backward op's results it is; targets joined by `and` share one
   std::string op;                      // "rms_norm_backward"
   std::vector<std::string> arguments;  // d + a result's name, inputs, results, attributes; in the backward op's order
 };

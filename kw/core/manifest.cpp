@@ -126,8 +126,9 @@ class OpWriter {
   std::string gradient() const {
     if (!c_.gradient) return "null";
     auto name = [](const std::string& s) { return quoted(s); };
-    return "{\"targets\": " + array(c_.gradient->targets, name) + ", \"op\": " + quoted(c_.gradient->op) +
-           ", \"arguments\": " + array(c_.gradient->arguments, name) + "}";
+    return "{\"targets\": " + array(c_.gradient->targets, name) +
+           ", \"results\": " + array(c_.gradient->results, [](size_t r) { return std::to_string(r); }) +
+           ", \"op\": " + quoted(c_.gradient->op) + ", \"arguments\": " + array(c_.gradient->arguments, name) + "}";
   }
 
   const Op& op_;

@@ -36,7 +36,7 @@ const char* isa_name(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Is
 bool has_isa(Isa isa) {
 #if defined(__x86_64__)
   // The builtin looks at the operating system's support (XCR0) too.
-  if (isa == Isa::avx2) return __builtin_cpu_supports("avx2");
+  if (isa == Isa::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
   if (isa == Isa::avx512)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");

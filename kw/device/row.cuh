@@ -13,13 +13,16 @@
 
 namespace kw {
 
-struct One {};  // the element type of a factor that is not there: loads as ones, and costs nothing
+struct One {};   // the element type of a factor that is not there: loads as ones, and costs nothing
+struct Zero {};  // and of a term that is not there
 
 namespace detail {
 template <class T>
 inline constexpr bool present = true;
 template <>
 inline constexpr bool present<One> = false;
+template <>
+inline constexpr bool present<Zero> = false;
 }  // namespace detail
 template <class T>
 inline constexpr bool is_present = detail::present<T>;
@@ -51,6 +54,9 @@ struct RowTile {
   struct Ones {
     KW_WORD Vec<float, vec> at(int) const { return filled<vec>(1.0f); }
   };
+  struct Zeros {
+    KW_WORD Vec<float, vec> at(int) const { return filled<vec>(0.0f); }
+  };
 
   KW_WORD static int thread() { return threadIdx.x % threads; }  // in its row
   KW_WORD static int group() { return threadIdx.x / threads; }   // the row in its block
@@ -70,6 +76,7 @@ struct RowTile {
   }
   KW_WORD Ones load(const One*, int64_t) const { return {}; }
   KW_WORD Ones view(const One*, int64_t) const { return {}; }
+  KW_WORD Zeros load(const Zero*, int64_t) const { return {}; }
 
   // The sum over the row of op(sum, elements...), given to all its threads. Every thread of the block calls it. `zero` is where each sum
   // starts: A(0), or Vec<A, 2>{} for two sums at once.
@@ -111,15 +118,16 @@ struct RowTile {
   KW_WORD void store(int i, T* p, int64_t n, Op op, const Vectors&... v) const {
     kw::store<align>(p + start(i), pack<T>(map_vector<acc_t<T>>(op, v...)), count(n) - start(i));
   }
-  // columns[i] = op(columns[i], elements at i...): sums down the rows, kept by the thread that owns the column.
-  template <class A, class Op, class... Shares>
-  KW_WORD void update(Share<A>& columns, Op op, const Shares&... shares) const {
+  // share[i] = op(share[i], elements at i...), rounded to the share's type: sums down the rows, kept by the thread that owns the column, or
+  // a row to which something is added.
+  template <class T, class Op, class... Shares>
+  KW_WORD void update(Share<T>& share, Op op, const Shares&... shares) const {
 #pragma unroll
-    for (int i = 0; i < vectors; i++) update(i, columns, op, shares.at(i)...);
+    for (int i = 0; i < vectors; i++) update(i, share, op, shares.at(i)...);
   }
-  template <class A, class Op, class... Vectors>  // vector i alone
-  KW_WORD void update(int i, Share<A>& columns, Op op, const Vectors&... v) const {
-    columns.v[i] = map_vector<A>(op, columns.at(i), v...);
+  template <class T, class Op, class... Vectors>  // vector i alone
+  KW_WORD void update(int i, Share<T>& share, Op op, const Vectors&... v) const {
+    share.v[i] = pack<T>(map_vector<acc_t<T>>(op, share.at(i), v...));
   }
   // Adds the columns of the block's groups, in order, into group 0's. Every thread of the block calls it, once.
   template <class A>

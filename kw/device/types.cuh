@@ -100,7 +100,16 @@ KW_WORD unsigned f16_bits(float x) {
 }
 KW_WORD void from_acc(float x, float& y) { y = x; }
 KW_WORD void from_acc(double x, double& y) { y = x; }
-KW_WORD void from_acc(float x, bf16& y) { y.bits = static_cast<unsigned short>(bf16_bits(x)); }
+KW_WORD void from_acc(double x, float& y) { y = static_cast<float>(x); }
+KW_WORD void from_acc(float x, bf16& y) { y.bits = static_cast<unsigned short>(bf16_pair(x, 0.0f) & 0xffffu); }
 KW_WORD void from_acc(float x, f16& y) { y.bits = static_cast<unsigned short>(f16_bits(x)); }
+
+// x as an element of type T would have it.
+template <class T, class A>
+KW_WORD A rounded(A x) {
+  T y;
+  from_acc(x, y);
+  return to_acc(y);
+}
 
 }  // namespace kw

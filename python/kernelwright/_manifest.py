@@ -32,6 +32,7 @@ class Attribute:
 @dataclass(frozen=True)
 class Gradient:
     targets: list[str]
+    results: list[int]  # by target: which result of the backward op it is; two targets may share one
     op: str
     arguments: list[str]
 

@@ -247,6 +247,11 @@ void test_results() {
 void test_gradient() {
   const std::string op = "f(x: f32[N], i: i64[N], w: f32[N]?, *, a: int) -> (y: f32[N], n: i64[N])\n";
   parse_contract(op + "gradient dx = g(dy, x, n, w, a)");
+  const Contract shared = parse_contract("f(x: f32[N], r: f32[N], w: f32[N]) -> y: f32[N] gradient dx and dr, dw = g(dy, w)");
+  KW_EXPECT((shared.gradient->targets == std::vector<std::string>{"dx", "dr", "dw"}));
+  KW_EXPECT((shared.gradient->results == std::vector<size_t>{0, 0, 1}));
+  refuse(op + "gradient dx and = g(dy)", "expected the gradient of an input", "= g");
+  refuse(op + "gradient dx and dx = g(dy)", "dx is there twice", "dx = ");
   refuse(op + "gradient dz = g(dy)", "'dz' is not 'd' and the name of an input", "dz");
   refuse(op + "gradient x = g(dy)", "'x' is not 'd' and the name of an input", "x");
   refuse(op + "gradient di = g(dy)", "i has whole numbers, which have no gradient", "di = ");

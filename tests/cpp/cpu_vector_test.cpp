@@ -1,17 +1,21 @@
-// The vector words against double, on every instruction set of this machine.
+// Packs from and to memory and their sums, on every instruction set of this machine.
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "testing/expect.h"
+#include "testing/numbers.h"
+#include "tests/cpp/cpu_isas.h"
 
 #define KW_ISA_FILE "tests/cpp/cpu_vector_test.inc"
 #include "kw/cpu/each_isa.inc"
 
 using namespace kw::cpu;
+using kw::test::on_every_isa;
 
 namespace {
 
@@ -20,122 +24,121 @@ constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric
 uint32_t bits(float x) { return std::bit_cast<uint32_t>(x); }
 float from_bits(uint32_t u) { return std::bit_cast<float>(u); }
 
-// Distance from the true value in units of the last place of an f32 of that size.
-double ulps(float got, double want) {
-  if (std::isnan(want)) return std::isnan(got) ? 0 : 1e30;
-  if (std::abs(want) >= 0x1.ffffffp127) return got == (want > 0 ? inf : -inf) ? 0 : 1e30;  // rounds to infinity
-  if (std::isinf(got) || std::isnan(got)) return 1e30;
-  double unit = std::ldexp(1.0, std::max(std::ilogb(want == 0 ? 1e-60 : want), -126) - 23);
-  return std::abs(got - want) / unit;
-}
-
-std::vector<float> every_kind_of_float() {
-  std::vector<float> x = {0.f,        -0.f,       inf,    -inf,        nan,       -nan,   from_bits(0x7f800001),
-                          1.f,        -1.f,       88.f,   88.72283f,   88.72284f, 89.f,   90.f,
-                          -87.33654f, -87.33655f, -103.f, -103.97208f, -103.98f,  -104.f, -105.f,
-                          1e38f,      -1e38f,     1e-45f, -1e-45f};
+// Every 2003rd float, the neighbourhood of every number of T and of every tie between two.
+template <class T>
+std::vector<float> hard_floats() {
+  std::vector<float> x = {0.f, -0.f, inf, -inf, nan, -nan, from_bits(0x7f800001), from_bits(0xff800001), from_bits(0x7fc12345)};
   for (uint64_t u = 0; u < (uint64_t{1} << 32); u += 2003) x.push_back(from_bits(static_cast<uint32_t>(u)));
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> where(-110, 95);
-  for (int i = 0; i < 2000000; i++) x.push_back(where(random));
+  for (uint32_t h = 0; h < 65535; h++) {
+    uint16_t a = static_cast<uint16_t>(h), b = static_cast<uint16_t>(h + 1);
+    double low = kw::test::load_number(dtype_of<T>, &a), high = kw::test::load_number(dtype_of<T>, &b);
+    if (std::isinf(high)) high = std::copysign(kw::test::overflow_from(dtype_of<T>), low) * 2 - low;
+    for (double v : {low, (low + high) / 2}) {
+      float f = static_cast<float>(v);
+      x.insert(x.end(), {f, std::nextafterf(f, inf), std::nextafterf(f, -inf)});
+    }
+  }
   return x;
 }
 
-double true_sigmoid(double x) {
-  double small = std::exp(-std::abs(x));
-  return (x < 0 ? small : 1) / (1 + small);
+template <class T>
+bool is_nan(uint16_t h) {
+  return std::isnan(kw::test::load_number(dtype_of<T>, &h));
 }
 
-void exponentials(const std::vector<float>& x) {
-  auto n = static_cast<int64_t>(x.size());
-  std::vector<float> y(n), s(n), rest(n);
-  KW_FOR_ISA(words::exps)(x.data(), y.data(), n);
-  KW_FOR_ISA(words::sigmoids)(x.data(), s.data(), rest.data(), n);
-  double worst_exp = 0, worst_sigmoid = 0;
-  for (int64_t i = 0; i < n; i++) {
-    worst_exp = std::max(worst_exp, ulps(y[i], std::exp(static_cast<double>(x[i]))));
-    worst_sigmoid = std::max({worst_sigmoid, ulps(s[i], true_sigmoid(x[i])), ulps(rest[i], true_sigmoid(-static_cast<double>(x[i])))});
-  }
-  KW_EXPECT(worst_exp <= 1);
-  KW_EXPECT(worst_sigmoid <= 3);
-  std::cout << kw::isa_name(kw::isa()) << ": exp within " << worst_exp << " ulp, sigmoid within " << worst_sigmoid << " ulp\n";
-}
-
-// Nearest bf16, ties to even: by comparing with both neighbours in double.
-uint16_t nearest_bf16(float x) {
-  uint16_t down = static_cast<uint16_t>(bits(x) >> 16), up = static_cast<uint16_t>(down + 1);  // towards zero, away from it
-  double a = std::abs(static_cast<double>(from_bits(uint32_t{down} << 16))), v = std::abs(static_cast<double>(x));
-  double b = (up & 0x7fff) == 0x7f80 ? 0x1p128 : std::abs(static_cast<double>(from_bits(uint32_t{up} << 16)));
-  if (v - a != b - v) return v - a < b - v ? down : up;
-  return down & 1 ? up : down;
-}
-
+// Against conversions that were written apart (testing/numbers.h).
+template <class T>
 void conversions(const std::vector<float>& x) {
-  std::vector<bf16> all(65536), narrow(x.size());
+  std::vector<T> all(65536), narrow(x.size());
   std::vector<float> wide(65536);
   for (int i = 0; i < 65536; i++) all[i].bits = static_cast<uint16_t>(i);
-  KW_FOR_ISA(words::widen)(all.data(), wide.data(), 65536);
-  bool exact = true;
-  for (uint32_t i = 0; i < 65536; i++) exact = exact && bits(wide[i]) == i << 16;
-  KW_EXPECT(exact);
-  KW_FOR_ISA(words::narrow)(wide.data(), all.data(), 65536);
-  int changed = 0;
+  KW_FOR_ISA(words::widen<T>)(all.data(), wide.data(), 65536);
+  int inexact = 0;
   for (int i = 0; i < 65536; i++) {
-    bool is_nan = (i & 0x7fff) > 0x7f80;
-    if (is_nan ? (all[i].bits & 0x7fff) <= 0x7f80 : all[i].bits != i) changed++;
+    double want = kw::test::load_number(dtype_of<T>, &all[i]);
+    bool same = std::isnan(want) ? std::isnan(wide[i]) : bits(wide[i]) == bits(static_cast<float>(want));
+    if (!same || std::signbit(wide[i]) != (i >> 15)) inexact++;
   }
+  KW_EXPECT_EQ(inexact, 0);
+  KW_FOR_ISA(words::narrow<T>)(wide.data(), all.data(), 65536);
+  int changed = 0;
+  for (int i = 0; i < 65536; i++)
+    if (is_nan<T>(static_cast<uint16_t>(i)) ? !is_nan<T>(all[i].bits) : all[i].bits != i) changed++;
   KW_EXPECT_EQ(changed, 0);
-  KW_FOR_ISA(words::narrow)(x.data(), narrow.data(), static_cast<int64_t>(x.size()));
+  KW_FOR_ISA(words::narrow<T>)(x.data(), narrow.data(), static_cast<int64_t>(x.size()));
   int wrong = 0;
   for (size_t i = 0; i < x.size(); i++) {
-    bool ok = std::isnan(x[i])   ? (narrow[i].bits & 0x7fff) > 0x7f80
-              : std::isinf(x[i]) ? narrow[i].bits == bits(x[i]) >> 16
-                                 : narrow[i].bits == nearest_bf16(x[i]);
+    uint16_t want = 0;
+    kw::test::store_number(dtype_of<T>, &want, x[i]);
+    bool ok = std::isnan(x[i]) ? is_nan<T>(narrow[i].bits) && narrow[i].bits >> 15 == std::signbit(x[i]) : narrow[i].bits == want;
     if (!ok) wrong++;
   }
   KW_EXPECT_EQ(wrong, 0);
 }
 
-void sums() {
+// NaNs too: their payload is the same on every instruction set.
+template <class T>
+void conversions_have_the_same_bits(const std::vector<float>& x) {
+  auto results = on_every_isa([&] {
+    std::vector<T> narrow(x.size()), all(65536);
+    for (int i = 0; i < 65536; i++) all[i].bits = static_cast<uint16_t>(i);
+    std::vector<float> wide(65536);
+    KW_FOR_ISA(words::narrow<T>)(x.data(), narrow.data(), static_cast<int64_t>(x.size()));
+    KW_FOR_ISA(words::widen<T>)(all.data(), wide.data(), 65536);
+    return std::string(reinterpret_cast<char*>(narrow.data()), 2 * narrow.size()) +
+           std::string(reinterpret_cast<char*>(wide.data()), 4 * wide.size());
+  });
+  for (auto& r : results) KW_EXPECT(r == results[0]);
+}
+
+void between_f32_and_f64(const std::vector<float>& x) {
+  for (size_t n : {x.size(), size_t{1}, size_t{15}, size_t{33}}) {
+    std::vector<double> wide(n + 1, -7);
+    std::vector<float> back(n + 1, -7);
+    KW_FOR_ISA(words::doubles<float>)(x.data(), wide.data(), static_cast<int64_t>(n));
+    bool exact = wide[n] == -7;
+    for (size_t i = 0; i < n; i++) exact = exact && (std::isnan(x[i]) ? std::isnan(wide[i]) : wide[i] == static_cast<double>(x[i]));
+    KW_EXPECT(exact);
+    for (size_t i = 0; i < n; i++) wide[i] *= 1 + 0x1p-26 * static_cast<double>(i % 17);  // what has to be rounded
+    KW_FOR_ISA(words::floats)(wide.data(), back.data(), static_cast<int64_t>(n));
+    bool rounded = back[n] == -7;
+    for (size_t i = 0; i < n; i++) rounded = rounded && (std::isnan(x[i]) ? std::isnan(back[i]) : back[i] == static_cast<float>(wide[i]));
+    KW_EXPECT(rounded);
+  }
+  f16 half[3] = {{0x3c00}, {0xc000}, {0x0001}};
+  double as_doubles[3];
+  KW_FOR_ISA(words::doubles<f16>)(half, as_doubles, 3);
+  KW_EXPECT(as_doubles[0] == 1 && as_doubles[1] == -2 && as_doubles[2] == 0x1p-24);
+}
+
+template <class A>
+void sums(double bound) {
   std::mt19937 random(2);
-  std::uniform_real_distribution<float> where(0.5f, 1.5f);
+  std::uniform_real_distribution<A> where(0.5, 1.5);
   double worst = 0;
   for (int64_t n : {1, 15, 16, 17, 31, 32, 33, 48, 1023, 1024, 1025, 1040, 4095, 4097, 70000, 1000000}) {
-    std::vector<float> x(n);
-    double want = 0;
-    for (float& v : x) {
+    std::vector<A> x(n);
+    long double want = 0;
+    for (A& v : x) {
       v = where(random);
-      want += static_cast<double>(v) * v;
+      want += static_cast<long double>(v) * v;
     }
-    double got = KW_FOR_ISA(words::squares)(x.data(), n);
-    worst = std::max(worst, std::abs(got - want) / want);
+    double got = KW_FOR_ISA(words::squares<A>)(x.data(), n);
+    worst = std::max(worst, static_cast<double>(std::abs(got - want) / want));
   }
-  KW_EXPECT(worst < 3e-7);
+  KW_EXPECT(worst < bound);
   std::cout << kw::isa_name(kw::isa()) << ": sums within " << worst << '\n';
 }
 
-template <class F>
-auto on_every_isa(F&& f) {
-  std::vector<decltype(f())> results;
-  for (kw::Isa isa : {kw::Isa::baseline, kw::Isa::avx2, kw::Isa::avx512})
-    if (kw::has_isa(isa)) {
-      kw::set_isa(isa);
-      results.push_back(f());
-    }
-  return results;
-}
-
-void same_bits_everywhere(const std::vector<float>& x) {
-  auto n = static_cast<int64_t>(x.size());
-  auto results = on_every_isa([&] {
-    std::vector<float> y(3 * n);
-    KW_FOR_ISA(words::exps)(x.data(), y.data(), n);
-    KW_FOR_ISA(words::sigmoids)(x.data(), y.data() + n, y.data() + 2 * n, n);
-    std::vector<uint32_t> out;
-    for (float v : y) out.push_back(std::isnan(v) ? 0x7fc00000 : bits(v));
-    return out;
-  });
-  for (auto& r : results) KW_EXPECT(r == results[0]);
+void all_types() {  // for_type: each, the given ones only, and a sentence for the rest
+  for (kw::DType t : {KW_F16, KW_BF16, KW_F32, KW_F64}) {
+    kw::DType seen = KW_I8;
+    for_type("op", t, [&]<class T>() { seen = dtype_of<T>; });
+    KW_EXPECT(seen == t);
+  }
+  auto nothing = []<class T>() {};
+  KW_EXPECT_THROWS(for_type("op", KW_I32, nothing), "op: there is no CPU kernel for i32");
+  KW_EXPECT_THROWS((for_type<bf16, float>("op", KW_F64, nothing)), "op: there is no CPU kernel for f64");
 }
 
 }  // namespace
@@ -146,13 +149,17 @@ int main() {
   setenv("KW_CPU_ISA", "baseline", 1);
   KW_EXPECT(kw::isa() == kw::Isa::baseline);
 
-  std::vector<float> x = every_kind_of_float();
+  std::vector<float> x = hard_floats<bf16>(), y = hard_floats<f16>();
   on_every_isa([&] {
-    exponentials(x);
-    conversions(x);
-    sums();
+    conversions<bf16>(x);
+    conversions<f16>(y);
+    between_f32_and_f64(y);
+    sums<float>(3e-7);
+    sums<double>(2e-15);
     return 0;
   });
-  same_bits_everywhere(x);
+  conversions_have_the_same_bits<bf16>(x);
+  conversions_have_the_same_bits<f16>(y);
+  all_types();
   return kw::test::finish();
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 LINES_PER_FILE = 400
 FILES_PER_ROOM = 14
+MORE_FILES = {"rms_norm": 16}  # docs/adr/0005
 SOURCES = (".h", ".cpp", ".inc", ".cuh", ".c", ".py", ".cmake", ".sh")
 
 # Layer: the folders whose headers its files may include. A room is a layer of its own, "kw/ops/<room>".
@@ -114,6 +115,7 @@ def breaches(root: Path) -> list[str]:
             found.append(f"{path}:{lines}: has {lines} lines (a file has at most {LINES_PER_FILE})")
     for room in sorted((root / "kw/ops").glob("*/")):
         count = sum(1 for file in room.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-        if count > FILES_PER_ROOM:
-            found.append(f"kw/ops/{room.name}: has {count} files (a room has at most {FILES_PER_ROOM})")
+        most = MORE_FILES.get(room.name, FILES_PER_ROOM)
+        if count > most:
+            found.append(f"kw/ops/{room.name}: has {count} files (a room has at most {most})")
     return found

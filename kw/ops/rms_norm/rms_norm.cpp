@@ -6,23 +6,47 @@
 
 namespace kw::ops::rms_norm {
 
-void forward_cpu(const Call& c);  // rms_norm_cpu.cpp
+// rms_norm_cpu.cpp
+template <bool adds>
+void forward_cpu(const Call& c);
+template <bool adds>
 void backward_cpu(const Call& c);
 
 namespace {
 
 constexpr char forward_contract[] = R"(
-  rms_norm(x: T[*B, N], weight: W[N]?, *, eps: float >= 0 = 1e-6) -> y: T[*B, N]
+  rms_norm(x: T[*B, N], weight: W[N]?, *, eps: float >= 0 = 1e-6, offset: float = 0, rounding: once|before_weight = once) -> y: T[*B, N]
     where T: f32 bf16, W: T f32
-    gradient dx, dweight = rms_norm_backward(dy, x, weight, eps))";
+    gradient dx, dweight = rms_norm_backward(dy, x, weight, eps, offset))";
 
 constexpr char backward_contract[] = R"(
-  rms_norm_backward(dy: T[*B, N], x: T[*B, N], weight: W[N]?, *, eps: float >= 0) -> (dx: T[*B, N], dweight: sum W[N]?)
+  rms_norm_backward(dy: T[*B, N], x: T[*B, N], weight: W[N]?, *, eps: float >= 0, offset: float = 0)
+    -> (dx: T[*B, N], dweight: sum W[N]?)
     where T: f32 bf16, W: T f32
     scratch part: acc(T)[min(B, 1024), N]?)";
 
+constexpr char add_contract[] = R"(
+  add_rms_norm(x: T[*B, N], residual: T[*B, N], weight: W[N]?, *, eps: float >= 0 = 1e-6, offset: float = 0,
+               rounding: once|before_weight = once) -> (y: T[*B, N], total: T[*B, N])
+    where T: f32 bf16, W: T f32
+    gradient dx and dresidual, dweight = add_rms_norm_backward(dy, dtotal, total, weight, eps, offset))";
+
+constexpr char add_backward_contract[] = R"(
+  add_rms_norm_backward(dy: T[*B, N], dtotal: T[*B, N], total: T[*B, N], weight: W[N]?, *, eps: float >= 0, offset: float = 0)
+    -> (dx: T[*B, N], dweight: sum W[N]?)
+    where T: f32 bf16, W: T f32
+    scratch part: acc(T)[min(B, 1024), N]?)";
+
+// Roundings on the way to y: of y, of the normalised x if asked for, and of total, which moves y directly and through the mean.
+template <bool adds>
+int32_t forward_roundings(const kw_attribute* attributes, int32_t result) {
+  return result == 0 ? 1 + static_cast<int32_t>(attributes[2].i) + (adds ? 2 : 0) : 1;
+}
+
 // The weight's type in device code; kw::One when there is no weight.
 const char* weight_type(const Problem& p) { return p.has("weight") ? p.type("W") : "kw::One"; }
+// That of residual or dtotal, which the ops with `adds` have.
+const char* term_type(const Problem& p, bool adds) { return adds ? p.type("T") : "kw::Zero"; }
 
 // ---- forward -----------------------------------------------------------------------------------------------------------------
 
@@ -42,25 +66,30 @@ constexpr TunedTile forward_tiles[] = {
     {KW_F32, 512, 1, 8, 0},   // 16384
 };
 
+template <bool adds>
 void choose_forward(const Problem& p, const kw_device_facts&, Choice& out) {
   const DType type = p.dtype("T");
   const auto kernel = [&](const char* file, const char* name, const RowTile& tile) {
-    out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s>", name, p.type("T"), weight_type(p), tile.name().c_str()));
+    out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %s, %s>", name, p.type("T"), weight_type(p), term_type(p, adds),
+                            tile.name().c_str(), p.choice("rounding") ? "true" : "false"));
     out.tile(tile);
   };
-  if (const auto tile = choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
+  // Registers of a vector: 4 for x, 4 for the weight, 4 for the residual.
+  if (const auto tile = adds ? choose_row_tile({}, p, type, p.dim("N"), 12) : choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
     kernel("kw/ops/rms_norm/rms_norm.cuh", "forward", *tile);
   else
-    kernel("kw/ops/rms_norm/rms_norm.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
+    kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
 }
 
+template <bool adds>
 void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
   const RowTile tile = tile_of<RowTile>(choice);
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (rows == 0 || length == 0) return;
   out.add(0, grid_for(rows, tile.rows), tile.block(),
-          ForwardParams{c.data("x"), c.data("weight"), c.data("y"), rows, length, c.row_stride("x"), c.row_stride("y"),
-                        1.0 / static_cast<double>(length), c.attr("eps")});
+          ForwardParams{c.data("x"), adds ? c.data("residual") : nullptr, c.data("weight"), c.data("y"), adds ? c.data("total") : nullptr,
+                        rows, length, c.row_stride("x"), adds ? c.row_stride("residual") : 0, c.row_stride("y"),
+                        adds ? c.row_stride("total") : 0, 1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")});
 }
 
 // ---- backward ----------------------------------------------------------------------------------------------------------------
@@ -69,8 +98,8 @@ struct BackwardTile {
   RowTile row;
   int32_t slots;  // of the ring; 0 without one
 
-  // A slot is 16 bytes of x and of dy for each thread.
-  uint32_t shared_bytes() const { return static_cast<uint32_t>(slots) * row.block() * 32; }
+  // A slot is 16 bytes of each of `tensors` tensors for each thread.
+  uint32_t shared_bytes(uint32_t tensors) const { return static_cast<uint32_t>(slots) * row.block() * tensors * 16; }
 };
 
 struct RingTile {
@@ -96,14 +125,15 @@ constexpr RingTile ring_tiles[] = {
     {{KW_F32, 512, 1, 8, 1}, 9},    // 16384: 400
 };
 
-// The tile for a ring, or nothing when this GPU has none, rows are not aligned, or x and dy of a row do not fit into shared memory.
-std::optional<BackwardTile> choose_ring(const Problem& p, const kw_device_facts& gpu) {
+// The tile for a ring, or nothing when this GPU has none, rows are not aligned, or the `tensors` (x, dy and perhaps dtotal) of a row do not
+// fit into shared memory.
+std::optional<BackwardTile> choose_ring(const Problem& p, const kw_device_facts& gpu, int32_t tensors) {
   const DType type = p.dtype("T");
   const int32_t vec = vector_elements(type);
   const int64_t length = p.dim("N"), need = (length + vec - 1) / vec;  // vectors of a row
   if (gpu.arch < 80 || access_bytes(p, type, length) != 16) return std::nullopt;
   const auto fitting = [&](const RowTile& row, int32_t slots) -> std::optional<BackwardTile> {
-    const int32_t slot = static_cast<int32_t>(row.block()) * 32, sums = static_cast<int32_t>(row.block()) * 16, reserved = 1024;
+    const int32_t slot = static_cast<int32_t>(row.block()) * 16 * tensors, sums = static_cast<int32_t>(row.block()) * 16, reserved = 1024;
     const int32_t most = (std::min(gpu.shared_per_sm / row.blocks - reserved, gpu.shared_per_block) - sums) / slot;
     if (most <= row.vectors) return std::nullopt;
     return BackwardTile{row, std::min(slots, most)};
@@ -138,29 +168,34 @@ constexpr TunedTile backward_tiles_full[] = {
     {KW_F32, 512, 1, 8, 1},   // 16384
 };
 
+template <bool adds>
 void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
+  const int32_t tensors = adds ? 3 : 2;
   const int32_t sums = type == KW_F32 ? 4 : 8;  // registers of a vector's f32 sums for dweight
-  const auto kernel = [&](const char* file, const char* name, RowTile tile, const std::string& more, int32_t slots = 0) {
+  const int32_t more = adds ? 4 : 0;            // and of dtotal
+  const auto kernel = [&](const char* file, const char* name, RowTile tile, const std::string& last, int32_t slots = 0) {
     tile.blocks = std::clamp(gpu.threads_per_sm / static_cast<int32_t>(tile.block()), 1, tile.blocks);
-    out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %d%s>", name, p.type("T"), weight_type(p), tile.name().c_str(), tile.blocks,
-                            more.c_str()));
+    out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %s, %d%s>", name, p.type("T"), weight_type(p), term_type(p, adds),
+                            tile.name().c_str(), tile.blocks, last.c_str()));
     out.tile(BackwardTile{tile, slots});
   };
-  if (const auto ring = choose_ring(p, gpu))
+  if (const auto ring = choose_ring(p, gpu, tensors))
     kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", ring->row, format(", %d", ring->slots), ring->slots);
-  else if (const auto tile = choose_row_tile(backward_tiles, p, type, p.dim("N"), 16 + sums))
+  else if (const auto tile = choose_row_tile(backward_tiles, p, type, p.dim("N"), 16 + sums + more))
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *tile, ", true");
-  else if (const auto full = choose_row_tile(backward_tiles_full, p, type, p.dim("N"), 8 + sums))
+  else if (const auto full = choose_row_tile(backward_tiles_full, p, type, p.dim("N"), 8 + sums + more))
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *full, ", false");
   else
     kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long", long_row_tile(p, type, p.dim("N"), 2, 1), "");
   if (p.has("weight")) out.kernel("kw/ops/rms_norm/rms_norm_backward.cuh", format("kw::ops::rms_norm::sum_parts<float, %s>", p.type("W")));
 }
 
+template <bool adds>
 void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& choice, Launches& out) {
   const auto backward = tile_of<BackwardTile>(choice);
   const RowTile& tile = backward.row;
+  const char* x = adds ? "total" : "x";
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (length == 0) return;
   // No more blocks than run at once, nor than `part` has rows; each takes every gridDim.x-th of the row groups.
@@ -168,9 +203,10 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
   const int64_t blocks = std::min<int64_t>({groups, int64_t{gpu.sm_count} * tile.blocks, 1024});
   if (rows > 0)
     out.add(0, grid_for(blocks, 1), tile.block(),
-            BackwardParams{c.data("dy"), c.data("x"), c.data("weight"), c.data("dx"), c.data("part"), rows, length, c.row_stride("dy"),
-                           c.row_stride("x"), c.row_stride("dx"), 1.0 / static_cast<double>(length), c.attr("eps")},
-            backward.shared_bytes());
+            BackwardParams{c.data("dy"), adds ? c.data("dtotal") : nullptr, c.data(x), c.data("weight"), c.data("dx"), c.data("part"), rows,
+                           length, c.row_stride("dy"), adds ? c.row_stride("dtotal") : 0, c.row_stride(x), c.row_stride("dx"),
+                           1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
+            backward.shared_bytes(adds ? 3 : 2));
   if (!c.has("weight")) return;
   // One thread per column reads few parts as fast as memory gives them; with many, up to 32 slices of 8 parts or more keep as much in
   // flight.
@@ -182,11 +218,22 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
 
 // ---- the ops -----------------------------------------------------------------------------------------------------------------
 
-constexpr kw_op_def forward_op = make_op<choose_forward, fill_forward, forward_cpu, forward_reference>(forward_contract, forward_bench);
-constexpr kw_op_def backward_op =
-    make_op<choose_backward, fill_backward, backward_cpu, backward_reference>(backward_contract, backward_bench);
+template <bool adds, int32_t count>
+constexpr kw_op_def forward_op(const char* contract, const kw_bench_case (&bench)[count]) {
+  kw_op_def op = make_op<choose_forward<adds>, fill_forward<adds>, forward_cpu<adds>, forward_reference<adds>>(contract, bench);
+  op.roundings = forward_roundings<adds>;
+  return op;
+}
+template <bool adds, int32_t count>
+constexpr kw_op_def backward_op(const char* contract, const kw_bench_case (&bench)[count]) {
+  return make_op<choose_backward<adds>, fill_backward<adds>, backward_cpu<adds>, backward_reference<adds>>(contract, bench);
+}
+constexpr kw_op_def plain = forward_op<false>(forward_contract, forward_bench);
+constexpr kw_op_def plain_backward = backward_op<false>(backward_contract, backward_bench);
+constexpr kw_op_def add = forward_op<true>(add_contract, add_bench);
+constexpr kw_op_def add_backward = backward_op<true>(add_backward_contract, add_backward_bench);
 
 }  // namespace
 }  // namespace kw::ops::rms_norm
 
-KW_ROOM(rms_norm, &kw::ops::rms_norm::forward_op, &kw::ops::rms_norm::backward_op);
+KW_ROOM(rms_norm, &kw::ops::rms_norm::plain, &kw::ops::rms_norm::plain_backward, &kw::ops::rms_norm::add, &kw::ops::rms_norm::add_backward);

@@ -3,13 +3,12 @@
 // rows aligned to 16 bytes. The sums go along the same tree, so dx has the same bits.
 #pragma once
 #include "kw/device/ring.cuh"
-#include "kw/device/row.cuh"
-#include "kw/ops/rms_norm/rms_norm_params.cuh"
+#include "kw/ops/rms_norm/rms_norm_backward.cuh"
 
 namespace kw::ops::rms_norm {
 
-// slots: of the ring, each a vector of x and of dy; at least Tile::vectors.
-template <class T, class W, class Tile, int blocks, int slots>
+// slots: of the ring, each a vector of x, of dy and of dtotal, if there is one; at least Tile::vectors.
+template <class T, class W, class D, class Tile, int blocks, int slots>
 __global__ void __launch_bounds__(Tile::block, blocks) backward_ring(const BackwardParams p) {
   using A = acc_t<T>;
   constexpr int vectors = Tile::vectors;
@@ -17,7 +16,8 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_ring(const Backw
   // for many vectors, the addresses spill, which costs 4 %.
   constexpr bool early = vectors * Tile::block <= 2048;
   Tile tile;
-  Ring<slots, 2, Tile::block> ring;
+  Ring<slots, is_present<D> ? 3 : 2, Tile::block> ring;
+  const A offset = A(p.offset);
   const int64_t step = int64_t{gridDim.x} * Tile::rows;
   int64_t row = int64_t{blockIdx.x} * Tile::rows + tile.group();
   // Vector `ahead` of all that this thread goes through from `row` on, into place i; zeros for a thread beyond the last row.
@@ -27,10 +27,17 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_ring(const Backw
     const bool present = of < p.rows && start < p.length;
     ring.fetch(i, 0, as<T>(p.x) + of * p.x_stride + start, present);
     ring.fetch(i, 1, as<T>(p.dy) + of * p.dy_stride + start, present);
+    if constexpr (is_present<D>) ring.fetch(i, 2, as<D>(p.dtotal) + of * p.dtotal_stride + start, present);
     ring.sent();
   };
   const auto x = [&](int i) { return unpack(ring.template at<T, Tile::vec>(i, 0)); };
   const auto dy = [&](int i) { return unpack(ring.template at<T, Tile::vec>(i, 1)); };
+  const auto dtotal = [&](int i) {
+    if constexpr (is_present<D>)
+      return unpack(ring.template at<D, Tile::vec>(i, 2));
+    else
+      return filled<Tile::vec>(A(0));
+  };
 
 #pragma unroll
   for (int i = 0; i < slots; i++) fetch(i, i);
@@ -40,19 +47,18 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_ring(const Backw
   for (; row - tile.group() < p.rows; row += step) {
     const int64_t n = row < p.rows ? p.length : 0;
     auto partial = tile.sums(Vec<A, 2>{});
-    const auto add = [](Vec<A, 2> s, A x, A dy, A weight) { return Vec<A, 2>{fused(x, x, s[0]), fused(x, dy * weight, s[1])}; };
     ring.template wait<slots - vectors>();
 #pragma unroll
-    for (int i = 0; i < vectors; i++) tile.fold(i, partial, add, x(i), dy(i), weight.at(i));
+    for (int i = 0; i < vectors; i++) tile.fold(i, partial, add_to_sums(offset), x(i), dy(i), weight.at(i));
     const auto sums = tile.total(partial);
     const A r = inverse_sqrt(fused(sums[0], A(p.inverse_length), A(p.eps)));
     const A k = -r * r * r * (sums[1] * A(p.inverse_length));
     T* dx = as<T>(p.dx) + row * p.dx_stride;
 #pragma unroll
     for (int i = 0; i < vectors; i++) {
-      const auto this_x = x(i), this_dy = dy(i);
+      const auto this_x = x(i), this_dy = dy(i), this_dtotal = dtotal(i);
       if constexpr (early) fetch(i, i + slots);
-      tile.store(i, dx, n, [=](A x, A dy, A weight) { return fused(x, k, r * (dy * weight)); }, this_x, this_dy, weight.at(i));
+      tile.store(i, dx, n, gradient(r, k, offset), this_x, this_dy, weight.at(i), this_dtotal);
       if (is_present<W> && n > 0) tile.update(i, dweight, [=](A sum, A x, A dy) { return fused(dy, x * r, sum); }, this_x, this_dy);
       if constexpr (!early) fetch(i, i + slots);
     }

@@ -40,6 +40,25 @@ inline constexpr kw_bench_case backward_bench[] = {
     {"dy=bf16[2048,4096] x=bf16[2048,4096] weight=bf16[4096] eps=1e-6"},
     {"dy=bf16[2048,131072] x=bf16[2048,131072] weight=bf16[131072] eps=1e-6"},
 };
+inline constexpr kw_bench_case add_bench[] = {
+    {"x=bf16[65536,4096] residual=bf16[65536,4096] weight=bf16[4096]"},
+    {"x=bf16[32768,8192] residual=bf16[32768,8192] weight=bf16[8192]"},
+    {"x=bf16[16384,16384] residual=bf16[16384,16384] weight=bf16[16384]"},
+    {"x=f32[32768,4096] residual=f32[32768,4096] weight=f32[4096]"},
+    {"x=bf16[128,4096] residual=bf16[128,4096] weight=bf16[4096]"},
+    {"x=bf16[2048,4096] residual=bf16[2048,4096] weight=bf16[4096]"},
+    {"x=bf16[2048,131072] residual=bf16[2048,131072] weight=bf16[131072]"},
+};
+
+inline constexpr kw_bench_case add_backward_bench[] = {
+    {"dy=bf16[65536,4096] dtotal=bf16[65536,4096] total=bf16[65536,4096] weight=bf16[4096] eps=1e-6"},
+    {"dy=bf16[32768,8192] dtotal=bf16[32768,8192] total=bf16[32768,8192] weight=bf16[8192] eps=1e-6"},
+    {"dy=bf16[16384,16384] dtotal=bf16[16384,16384] total=bf16[16384,16384] weight=bf16[16384] eps=1e-6"},
+    {"dy=f32[32768,4096] dtotal=f32[32768,4096] total=f32[32768,4096] weight=f32[4096] eps=1e-6"},
+    {"dy=bf16[128,4096] dtotal=bf16[128,4096] total=bf16[128,4096] weight=bf16[4096] eps=1e-6"},
+    {"dy=bf16[2048,4096] dtotal=bf16[2048,4096] total=bf16[2048,4096] weight=bf16[4096] eps=1e-6"},
+    {"dy=bf16[2048,131072] dtotal=bf16[2048,131072] total=bf16[2048,131072] weight=bf16[131072] eps=1e-6"},
+};
 // clang-format on
 
 }  // namespace kw::ops::rms_norm

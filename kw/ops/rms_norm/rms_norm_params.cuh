@@ -6,20 +6,23 @@ namespace kw::ops::rms_norm {
 
 struct ForwardParams {
   const void* x;
-  const void* weight;  // null: all ones
+  const void* residual;  // null: none, and no total
+  const void* weight;    // null: all ones
   void* y;
-  int64_t rows, length, x_stride, y_stride;
-  double inverse_length, eps;
+  void* total;  // x + residual
+  int64_t rows, length, x_stride, residual_stride, y_stride, total_stride;
+  double inverse_length, eps, offset;
 };
 
 struct BackwardParams {
   const void* dy;
+  const void* dtotal;  // null: none
   const void* x;
   const void* weight;  // null: all ones, and no partials
   void* dx;
   void* part;  // acc(T)[blocks, length]: each block's share of dweight
-  int64_t rows, length, dy_stride, x_stride, dx_stride;
-  double inverse_length, eps;
+  int64_t rows, length, dy_stride, dtotal_stride, x_stride, dx_stride;
+  double inverse_length, eps, offset;
 };
 
 struct ColumnParams {  // dweight = the sum of part's rows

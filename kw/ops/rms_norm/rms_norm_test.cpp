@@ -23,7 +23,7 @@ void forward(Array& x, Array* weight, Array& y, double eps = 1e-6) {
 void backward(Array& dy, Array& x, Array* weight, Array& dx, Array* dweight, double eps = 1e-6) {
   Array part(KW_F32, {std::min<int64_t>(x.rows(), 1024), x.length()});
   run({&dy, &x, weight, &dx, dweight, &part}, [&](auto& t) {
-    kw::rms_norm_backward(nullptr, t[0], t[1], weight ? &t[2] : nullptr, eps, t[3], weight ? &t[4] : nullptr, weight ? &t[5] : nullptr);
+    kw::rms_norm_backward(nullptr, t[0], t[1], weight ? &t[2] : nullptr, eps, 0, t[3], weight ? &t[4] : nullptr, weight ? &t[5] : nullptr);
   });
   KW_EXPECT(dx.canaries_live() && part.canaries_live() && (!dweight || dweight->canaries_live()));
 }

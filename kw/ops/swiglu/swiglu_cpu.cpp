@@ -48,7 +48,7 @@ View view(const Call& c, const char* name, size_t size) {
 }  // namespace
 
 void forward_cpu(const Call& c) {
-  for_type("swiglu", c.dtype("T"), [&]<class T>() {
+  for_type<bf16, float>("swiglu", c.dtype("T"), [&]<class T>() {
     auto kernel = KW_FOR_ISA(swiglu::forward<T>);
     View gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T)), y = view(c, "y", sizeof(T));
     each_span(c, {"gate", "up", "y"},
@@ -57,7 +57,7 @@ void forward_cpu(const Call& c) {
 }
 
 void backward_cpu(const Call& c) {
-  for_type("swiglu_backward", c.dtype("T"), [&]<class T>() {
+  for_type<bf16, float>("swiglu_backward", c.dtype("T"), [&]<class T>() {
     auto kernel = KW_FOR_ISA(swiglu::backward<T>);
     View dy = view(c, "dy", sizeof(T)), gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T));
     View dgate = view(c, "dgate", sizeof(T)), dup = view(c, "dup", sizeof(T));
