@@ -54,6 +54,13 @@ std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& argu
     if (auto fault = out[r]->guard_fault(); !fault.empty()) throw Fault{"result " + c.results[r].name + ": " + fault};
     results[r] = out[r]->read();
   }
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!c.inputs[i].type.written) continue;
+    results.push_back(in[i] ? in[i]->read() : Tensor());
+    Tensor after = results.back(), before = inputs[i];
+    for (int64_t e = 0, n = after.present ? after.elements() : 0; e < n; e++) after.set(e, 0), before.set(e, 0);
+    if (after.bytes != before.bytes) throw Fault{"memory between the rows of " + c.inputs[i].name + " was written to"};
+  }
   findings();  // of reading bytes that nothing wrote
   return results;
 }
@@ -62,8 +69,9 @@ namespace {
 
 // "" or where two runs of the same call differ in their bits.
 std::string difference(const Op& op, const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  const std::vector<Output> outputs = outputs_of(op);
   for (size_t r = 0; r < a.size(); r++) {
-    if (!a[r].present || op.contract.results[r].kind == Result::Kind::scratch) continue;
+    if (!a[r].present || outputs[r].scratch) continue;
     const auto size = static_cast<size_t>(dtype_bytes(a[r].dtype));
     const size_t skip = static_cast<size_t>(a[r].offset) * size;
     for (size_t at = skip; at + size <= a[r].bytes.size(); at += size) {
@@ -72,7 +80,7 @@ std::string difference(const Op& op, const std::vector<Tensor>& a, const std::ve
         return std::all_of(&t.bytes[at], &t.bytes[at] + size, [&](unsigned char x) { return x == poison; });
       };
       const size_t i = (at - skip) / size;
-      const char* name = op.contract.results[r].name.c_str();
+      const char* name = outputs[r].name.c_str();
       if (untouched(a[r], poisons[0]) && untouched(b[r], poisons[1])) return format("element %zu of %s is never written", i, name);
       return format("element %zu of %s depends on what the memory held before: %.9g, then %.9g", i, name,
                     load_number(a[r].dtype, &a[r].bytes[at]), load_number(a[r].dtype, &b[r].bytes[at]));
@@ -96,9 +104,9 @@ Outcome check_case(Device& device, const Op& op, const Case& c) {
     return out;
   };
   for (const Input& input : op.contract.inputs)
-    if (input.type.written || input.type.list)
-      throw Error(KW_ERROR_UNSUPPORTED, format("%s: the checker cannot judge %s yet, which is %s", op.contract.name.c_str(),
-                                               input.name.c_str(), input.type.list ? "a list of tensors" : "written in place"));
+    if (input.type.list)
+      throw Error(KW_ERROR_UNSUPPORTED,
+                  format("%s: the checker cannot judge %s yet, which is a list of tensors", op.contract.name.c_str(), input.name.c_str()));
   try {
     const std::vector<Tensor> inputs = make_inputs(op, c);
     const int64_t offset = c.layout == Layout::offset || c.layout == Layout::both ? 1 : 0;
@@ -108,12 +116,12 @@ Outcome check_case(Device& device, const Op& op, const Case& c) {
     Reference reference(op, c.arguments, inputs);
     const std::vector<kw_attribute> attributes = raw_attributes(op, c.arguments);
     const bool random = c.values == Values::random || c.values == Values::huge || c.values == Values::small;
+    const std::vector<Output> outputs = outputs_of(op);
     for (size_t r = 0; r < results.size(); r++) {
-      if (!results[r].present || op.contract.results[r].kind == Result::Kind::scratch) continue;
+      if (!results[r].present || outputs[r].scratch) continue;
       const int roundings = op.def->roundings ? op.def->roundings(attributes.data(), static_cast<int32_t>(r)) : 1;
       auto judge = [&] {
-        return grade(op.contract.results[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random,
-                     roundings);
+        return grade(outputs[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random, roundings);
       };
       Grade g = judge();
       if (!g.ok && g.maybe_blind) {
