@@ -86,7 +86,7 @@ std::optional<RowTile> spread_row(const Problem& p, const kw_device_facts& gpu, 
   const auto vectors = static_cast<int32_t>(std::min<int64_t>((p.dim("N") / vec + 1023) / 1024, 1024));
   const int64_t bytes = int64_t{vectors} * 16384 * tensors;
   int32_t cluster = least;
-  while (cluster < most && bytes > cluster * (cluster < 8 ? 32768 : 65536)) cluster *= 2;
+  while (cluster < most && bytes > int64_t{cluster} * (cluster < 8 ? 32768 : 65536)) cluster *= 2;
   const int64_t own = bytes / cluster + sums_bytes(1024 / cluster);
   if (own > gpu.shared_per_block) return std::nullopt;
   const auto blocks = static_cast<int32_t>(std::min<int64_t>(gpu.shared_per_sm / own, cluster));
@@ -200,7 +200,7 @@ std::optional<BackwardTile> choose_cluster(const Problem& p, const kw_device_fac
   const int32_t registers = std::min(255, 80 + (p.has("weight") ? row->vectors * sums + std::min(row->vectors, 8) * 4 : 0));
   for (tile.row.blocks = std::clamp(65536 / (registers * threads), 1, row->blocks); tile.row.blocks > 0; tile.row.blocks--) {
     tile.slots = row->vectors + std::max(1, 40960 / (tile.row.blocks * slot));
-    const int64_t bytes = tile.slots * slot + sums_bytes(threads);
+    const int64_t bytes = int64_t{tile.slots} * slot + sums_bytes(threads);
     if (bytes <= gpu.shared_per_block && bytes * tile.row.blocks <= gpu.shared_per_sm) return tile;
   }
   return std::nullopt;
