@@ -1,4 +1,5 @@
-// A small tensor for tests of a room's laws: numbers in, numbers out, f32 or bf16 in between, on the host or wherever `run` puts it.
+// A small tensor for tests of a room's laws: numbers in, numbers out, f16, bf16, f32 or f64 in between, on the host or wherever `run` puts
+// it.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -113,7 +114,8 @@ class Array {
   std::vector<unsigned char> bytes_;
 };
 
-// Is `got` the rounding of a number within `slack` of `want`?  slack = `units` f32 roundings of a sum of size `magnitude`.
+// Is `got` the rounding of a number within `slack` of `want`?  slack = `units` roundings of the accumulator (f32, or f64 for f64) of a sum
+// of size `magnitude`.
 inline bool close(double got, double want, DType dtype, double units, double magnitude) {
   if (std::isnan(want) || std::isinf(want)) return std::isnan(want) ? std::isnan(got) : got == want;
   const double relative = dtype == KW_F64 ? 0x1p-52 : dtype == KW_F32 ? 0x1p-23 : dtype == KW_F16 ? 0x1p-10 : 0x1p-7;
