@@ -90,7 +90,7 @@ inline std::optional<RowTile> spread_row_tile(const Problem& p, const kw_device_
   const auto vectors = static_cast<int32_t>(std::min<int64_t>((length / vec + 1023) / 1024, 1024));
   const int64_t bytes = int64_t{vectors} * 16384 * tensors;
   int32_t cluster = least;
-  while (cluster < most && bytes > cluster * (cluster < 8 ? 32768 : 65536)) cluster *= 2;
+  while (cluster < most && bytes > int64_t{cluster} * (cluster < 8 ? 32768 : 65536)) cluster *= 2;
   const int64_t own = bytes / cluster + sums_bytes(1024 / cluster);
   if (own > gpu.shared_per_block) return std::nullopt;
   const auto blocks = static_cast<int32_t>(std::min<int64_t>(gpu.shared_per_sm / own, cluster));

@@ -178,7 +178,7 @@ std::optional<BackwardTile> choose_cluster(const Problem& p, const kw_device_fac
   const int32_t registers = std::min(255, 80 + (p.has("weight") ? row->vectors * sums + std::min(row->vectors, 8) * 4 : 0));
   for (tile.row.blocks = std::clamp(65536 / (registers * threads), 1, row->blocks); tile.row.blocks > 0; tile.row.blocks--) {
     tile.slots = row->vectors + std::max(1, 40960 / (tile.row.blocks * slot));
-    const int64_t bytes = tile.slots * slot + sums_bytes(threads);
+    const int64_t bytes = int64_t{tile.slots} * slot + sums_bytes(threads);
     if (bytes <= gpu.shared_per_block && bytes * tile.row.blocks <= gpu.shared_per_sm) return tile;
   }
   return std::nullopt;
