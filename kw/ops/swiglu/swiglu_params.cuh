@@ -1,5 +1,5 @@
-// What the host hands to the kernels of this room. Where all rows follow each other in memory, the host says one long row:
-// nothing here depends on where a row ends.
+// What the host hands to the kernels of this room. Where all rows follow each other in memory, the host says one long row: nothing here
+// depends on where a row ends. Packed tensors come as two: the second halves of their rows lie where the first ones do, and further on.
 #pragma once
 #include "kw/device/params.cuh"
 
