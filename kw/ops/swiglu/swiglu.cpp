@@ -1,5 +1,6 @@
 // The room of SwiGLU and its kin: contracts, the tile, and how it is launched.
 #include <algorithm>
+#include <bit>
 #include <initializer_list>
 
 #include "kw/core/row_tile.h"
@@ -36,9 +37,13 @@ constexpr char packed_backward_contract[] = R"(
     where T: f16 bf16 f32 f64)";
 
 // One vector per thread and many small blocks reach 102 % of the copy rate (measured, README.md): nothing is shared, so nothing is tuned.
+// Short rows share a block.
 void choose(const Problem& p, Choice& out, const char* kernel) {
   const DType type = p.dtype("T");
-  const RowTile tile{128, 1, 1, vector_elements(type), access_bytes(p, type, p.dim("N")), 0};
+  const int32_t vec = vector_elements(type);
+  const auto threads =
+      static_cast<int32_t>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>((p.dim("N") + vec - 1) / vec, 1, 128))));
+  const RowTile tile{threads, 128 / threads, 1, vec, access_bytes(p, type, p.dim("N")), 0};
   const char* activation = p.choice("activation") == 0 ? "Silu" : "GeluTanh";
   out.kernel("kw/ops/swiglu/swiglu.cuh",
              format("kw::ops::swiglu::%s<%s, kw::ops::swiglu::%s, %s>", kernel, p.type("T"), activation, tile.name().c_str()));
@@ -61,21 +66,24 @@ void launch(Launches& out, const RowTile& tile, int64_t rows, Params params, std
   const auto dense = [&](const Rows& t) { return t.size[0] == 0 && t.stride[0] == params.length; };
   if (rows > 1 && std::ranges::all_of(tensors, dense)) params.length *= rows, rows = 1;
   const int64_t pieces = (params.length + tile.length() - 1) / tile.length();
-  params.pieces = static_cast<uint32_t>(pieces);
-  out.add(0, grid_for(rows * pieces, 1), tile.block(), params);
+  if (pieces > UINT32_MAX || rows * pieces > UINT32_MAX)
+    throw Error(KW_ERROR_UNSUPPORTED, format("%lld rows of %lld are more pieces than one launch counts", static_cast<long long>(rows),
+                                             static_cast<long long>(params.length)));
+  params.rows = rows, params.pieces = static_cast<uint32_t>(pieces);
+  out.add(0, grid_for(rows * pieces, tile.rows), tile.block(), params);
 }
 
 template <bool packed>
 void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
   const Rows gate = c.rows(packed ? "x" : "gate"), up = packed ? second_half(c, "x") : c.rows("up"), y = c.rows("y");
-  launch(out, tile_of<RowTile>(choice), c.dim("B"), ForwardParams{gate, up, y, c.dim("N"), 0}, {gate, up, y});
+  launch(out, tile_of<RowTile>(choice), c.dim("B"), ForwardParams{gate, up, y, 0, c.dim("N"), 0}, {gate, up, y});
 }
 
 template <bool packed>
 void fill_backward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
   const Rows dy = c.rows("dy"), gate = c.rows(packed ? "x" : "gate"), up = packed ? second_half(c, "x") : c.rows("up");
   const Rows dgate = c.rows(packed ? "dx" : "dgate"), dup = packed ? second_half(c, "dx") : c.rows("dup");
-  launch(out, tile_of<RowTile>(choice), c.dim("B"), BackwardParams{dy, gate, up, dgate, dup, c.dim("N"), 0}, {dy, gate, up, dgate, dup});
+  launch(out, tile_of<RowTile>(choice), c.dim("B"), BackwardParams{dy, gate, up, dgate, dup, 0, c.dim("N"), 0}, {dy, gate, up, dgate, dup});
 }
 
 constexpr kw_op_def forward_op =

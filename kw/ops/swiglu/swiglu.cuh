@@ -44,11 +44,22 @@ struct Activated {
   }
 };
 
+// The piece of a row that a group of threads works on. A group beyond the last row has n <= 0 and touches nothing.
+struct Piece {
+  int64_t row, at, n;
+  template <class Tile, class Params>
+  KW_WORD Piece(const Tile&, const Params& p) {
+    const uint32_t index = blockIdx.x * Tile::rows + Tile::group();
+    row = index / p.pieces, at = (index % p.pieces) * int64_t{Tile::length};
+    n = Tile::rows == 1 || row < p.rows ? p.length - at : 0;
+  }
+};
+
 template <class T, class Activation, class Tile>
 __global__ void __launch_bounds__(Tile::block) forward(const ForwardParams p) {
   using A = acc_t<T>;
   const Tile tile;
-  const int64_t row = blockIdx.x / p.pieces, at = (blockIdx.x % p.pieces) * int64_t{Tile::length}, n = p.length - at;
+  const auto [row, at, n] = Piece(tile, p);
 
   auto gate = tile.load(as<T>(p.gate, row) + at, n);
   auto up = tile.load(as<T>(p.up, row) + at, n);
@@ -59,7 +70,7 @@ template <class T, class Activation, class Tile>
 __global__ void __launch_bounds__(Tile::block) backward(const BackwardParams p) {
   using A = acc_t<T>;
   const Tile tile;
-  const int64_t row = blockIdx.x / p.pieces, at = (blockIdx.x % p.pieces) * int64_t{Tile::length}, n = p.length - at;
+  const auto [row, at, n] = Piece(tile, p);
 
   auto dy = tile.load(as<T>(p.dy, row) + at, n);
   auto gate = tile.load(as<T>(p.gate, row) + at, n);

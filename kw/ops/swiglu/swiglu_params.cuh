@@ -7,13 +7,13 @@ namespace kw::ops::swiglu {
 
 struct ForwardParams {
   Rows gate, up, y;
-  int64_t length;
-  uint32_t pieces;  // blocks that share one row
+  int64_t rows, length;
+  uint32_t pieces;  // that a row is cut into, each for one group of threads
 };
 
 struct BackwardParams {
   Rows dy, gate, up, dgate, dup;
-  int64_t length;
+  int64_t rows, length;
   uint32_t pieces;
 };
 
