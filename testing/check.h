@@ -12,6 +12,7 @@ namespace kw::test {
 struct Fault {
   std::string sentence;
 };
+// Gives the outputs (outputs_of).
 std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& arguments, const std::vector<Tensor>& inputs,
                              unsigned char poison, Layout results = Layout::plain, uint64_t seed = 1);
 

@@ -82,6 +82,8 @@ std::vector<Tensor> run_far(Device& device, const Op& op, const Arguments& argum
   std::vector<Tensor> results(out.size());
   for (size_t r = 0; r < out.size(); r++)
     if (out[r] && c.results[r].kind != Result::Kind::scratch) results[r] = out[r]->read();
+  for (size_t i = 0; i < in.size(); i++)
+    if (c.inputs[i].type.written) results.push_back(in[i] ? in[i]->read() : Tensor());
   findings();
   return results;
 }

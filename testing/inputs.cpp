@@ -72,6 +72,14 @@ void fill(Tensor& tensor, Values values, uint64_t seed) {
   for (int64_t i = 0, n = tensor.elements(); i < n; i++) tensor.set(i, draw(values, tensor.dtype, i, n, random));
 }
 
+std::vector<Output> outputs_of(const Op& op) {
+  std::vector<Output> out;
+  for (const Result& r : op.contract.results) out.push_back({r.name, r.type, r.kind == Result::Kind::scratch, -1});
+  for (size_t i = 0; i < op.contract.inputs.size(); i++)
+    if (const Input& in = op.contract.inputs[i]; in.type.written) out.push_back({in.name, in.type, false, static_cast<int>(i)});
+  return out;
+}
+
 bool has_rows(const TensorType& type) {
   return std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.variadic; });
 }
@@ -82,6 +90,27 @@ int64_t row_count(const Op& op, const Arguments& arguments) {
     if (op.contract.dim_variadic[d]) return std::max<int64_t>(s.dims[d], 0);
   return 1;
 }
+
+namespace {
+
+// Whole numbers that count within a dimension; one in eight is what an integer attribute says, for that may be a number with a meaning of
+// its own. Where other inputs have NaNs and infinities, some are out of bounds: just so, and so far that an address would wrap around.
+void fill_indices(Tensor& t, const Op& op, const Case& c, int below, Random& random) {
+  const int64_t size = solve(op, c.arguments).dims[static_cast<size_t>(below)];
+  std::vector<double> special;
+  for (size_t i = 0; i < op.contract.attributes.size(); i++)
+    if (op.contract.attributes[i].type == Attribute::Type::integer) special.push_back(static_cast<double>(c.arguments.attributes[i].i));
+  const double wrong[] = {-1, static_cast<double>(size), -0x1p31, 0x1p31 - 1, 0x1p40};
+  const bool hostile = c.values == Values::nan || c.values == Values::infinity;
+  for (int64_t i = 0, n = t.elements(); i < n; i++) {
+    double value = size > 0 ? static_cast<double>(random.below(static_cast<uint64_t>(size))) : 0;
+    if (!special.empty() && random.below(8) == 0) value = special[random.below(special.size())];
+    if (hostile && random.below(4) == 0) value = wrong[random.below(t.dtype == KW_I64 ? 5 : 4)];
+    t.set(i, value);
+  }
+}
+
+}  // namespace
 
 std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
   std::vector<Tensor> out;
@@ -100,6 +129,11 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
     for (size_t d = rows ? a.sizes.size() - static_cast<size_t>(inner) : 0; d < a.sizes.size(); d++) length *= a.sizes[d];
     const int64_t count = t.elements();
     Random random(c.seed * 1000003 + k);
+    if (op.contract.inputs[k].below >= 0) {
+      fill_indices(t, op, c, op.contract.inputs[k].below, random);
+      out.push_back(std::move(t));
+      continue;
+    }
     for (int64_t i = 0; i < count; i++) t.set(i, draw(c.values, a.dtype, length ? i % length : 0, length, random));
     if (rows && count && is_floating(a.dtype) && (c.values == Values::nan || c.values == Values::infinity)) {
       // Other rows for each input; a single row takes its one in the first input only.

@@ -42,6 +42,15 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c);
 // Fills a contiguous tensor as one row.
 void fill(Tensor& tensor, Values values, uint64_t seed);
 
+// What a call gives: its results in contract order, then the inputs that it writes in place.
+struct Output {
+  const std::string& name;
+  const TensorType& type;
+  bool scratch = false;
+  int input = -1;  // which one is written
+};
+std::vector<Output> outputs_of(const Op& op);
+
 // True for inputs with leading dimensions: the ones that have rows.
 bool has_rows(const TensorType& type);
 // Rows of the tensors with rows (1 when the contract has none).

@@ -41,10 +41,10 @@ int64_t Tensor::position(int64_t linear) const {
 
 std::vector<double> Tensor::numbers() const {
   std::vector<double> out(static_cast<size_t>(elements()));
-  const int64_t row = sizes.empty() ? 1 : sizes.back(), size = dtype_bytes(dtype);  // the last dimension is contiguous
+  const int64_t row = sizes.empty() ? 1 : sizes.back(), size = dtype_bytes(dtype), step = sizes.empty() ? 1 : strides.back() * size;
   for (int64_t first = 0; first < static_cast<int64_t>(out.size()); first += row) {
     const unsigned char* p = &bytes[static_cast<size_t>(position(first) * size)];
-    for (int64_t i = 0; i < row; i++) out[static_cast<size_t>(first + i)] = load_number(dtype, p + i * size);
+    for (int64_t i = 0; i < row; i++) out[static_cast<size_t>(first + i)] = load_number(dtype, p + i * step);
   }
   return out;
 }

@@ -97,9 +97,10 @@ typedef struct kw_problem {
   const kw_signature* signature;
   const int64_t* dims;             // by signature->dims; -1 for a variadic dimension: the number of rows never chooses a kernel
   const int32_t* dtypes;           // kw_dtype, by signature->types
-  const kw_attribute* attributes;  // only int, bool and enumerations; float and str read as zero
+  const kw_attribute* attributes;  // int, bool and enumerations; a float reads 0 or 1: whether it is zero; str reads as zero
   uint32_t present;                // bit i: input i is there
   int32_t alignment;               // 16, 8, 4, 2 or 1: bytes that divide every row's address, over all tensors
+  uint32_t results;                // bit i: result i is there (a saved one is, where a gradient is wanted)
 } kw_problem;
 
 typedef struct kw_kernel {

@@ -32,6 +32,10 @@ class Problem {
   }
   const char* type(std::string_view name) const { return dtype_facts[dtype(name)].device; }  // its name in device code
   bool has(std::string_view input) const { return raw_.present >> index(names_.inputs, names_.input_count, input, "input") & 1u; }
+  bool wants(std::string_view result) const { return raw_.results >> index(names_.results, names_.result_count, result, "result") & 1u; }
+  bool is_zero(std::string_view attribute) const {  // of a float: its value chooses no kernel
+    return raw_.attributes[index(names_.attributes, names_.attribute_count, attribute, "attribute")].f == 0;
+  }
   int64_t choice(std::string_view attribute) const {  // int, bool or enumeration
     return raw_.attributes[index(names_.attributes, names_.attribute_count, attribute, "attribute")].i;
   }

@@ -55,14 +55,17 @@ struct Access {
   };
 };
 
-// The N elements at `p`, those from index `count` on as zero; `count` is a multiple of the piece (see RowTile), or at most 0.
+// The N elements at `p`, those from index `count` on as zero, or as `beyond`; `count` is a multiple of the piece (see RowTile), or at most
+// 0.
 template <int N, int align, class T>
-KW_WORD Vec<T, N> load(const T* p, int count) {
+KW_WORD Vec<T, N> load(const T* p, int count, T beyond = {}) {
   using A = Access<T, N, align>;
   typename A::Packed packed;
 #pragma unroll
+  for (int i = 0; i < N; i++) packed.elements[i] = beyond;
+#pragma unroll
   for (int i = 0; i < N / A::step; i++)
-    packed.pieces[i] = i * A::step < count ? reinterpret_cast<const typename A::Piece*>(p)[i] : typename A::Piece{};
+    if (i * A::step < count) packed.pieces[i] = reinterpret_cast<const typename A::Piece*>(p)[i];
   return packed.elements;
 }
 

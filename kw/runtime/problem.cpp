@@ -10,6 +10,16 @@ bool chooses(Attribute::Type type) {
   return type == Attribute::Type::integer || type == Attribute::Type::boolean || type == Attribute::Type::enumeration;
 }
 
+bool is_nonzero(const Bound& bound, size_t attribute) {
+  return bound.op->contract.attributes[attribute].type == Attribute::Type::floating && bound.raw.attributes[attribute].f != 0;
+}
+
+uint32_t present_results(const Bound& bound) {
+  uint32_t present = 0;
+  for (size_t i = 0; i < bound.op->contract.results.size(); i++) present |= static_cast<uint32_t>(bound.raw.results[i].count > 0) << i;
+  return present;
+}
+
 int64_t elements(const kw_tensor& t) {
   int64_t n = 1;
   for (int32_t d = 0; d < t.rank; d++) n *= t.sizes[d];
@@ -65,8 +75,10 @@ ProblemKey problem_key(const Bound& bound, int32_t device, int32_t alignment) {
     if (key.words == ProblemKey::capacity) throw Error(KW_ERROR_CONTRACT, bound.op->contract.name + " has too many attributes");
     key.word[key.words++] = word;
   };
-  add(static_cast<uint64_t>(bound.op->index) << 32 | bound.present);
-  add(static_cast<uint64_t>(device) << 32 | static_cast<uint64_t>(alignment));
+  uint32_t nonzero = 0;
+  for (size_t i = 0; i < contract.attributes.size(); i++) nonzero |= static_cast<uint32_t>(is_nonzero(bound, i)) << i;
+  add(static_cast<uint64_t>(bound.op->index) << 32 | nonzero << 16 | bound.present);
+  add(static_cast<uint64_t>(device) << 32 | present_results(bound) << 8 | static_cast<uint64_t>(alignment));
   for (size_t i = 0; i < contract.dims.size(); i++) add(contract.dim_variadic[i] ? ~uint64_t{0} : static_cast<uint64_t>(bound.dims[i]));
   uint64_t packed = 0;
   for (size_t i = 0; i < contract.types.size(); i++) {
@@ -93,8 +105,11 @@ kw_choice choose_kernels(const Bound& bound, int32_t alignment, const kw_device_
   for (size_t i = 0; i < contract.dims.size(); i++) dims[i] = contract.dim_variadic[i] ? -1 : bound.dims[i];
   std::vector<kw_attribute> attributes(contract.attributes.size(), kw_attribute{});
   for (size_t i = 0; i < attributes.size(); i++)
-    if (chooses(contract.attributes[i].type)) attributes[i] = bound.raw.attributes[i];
-  kw_problem problem{&op.signature, dims, bound.dtypes, attributes.data(), bound.present, alignment};
+    if (chooses(contract.attributes[i].type))
+      attributes[i] = bound.raw.attributes[i];
+    else if (contract.attributes[i].type == Attribute::Type::floating)
+      attributes[i].f = is_nonzero(bound, i);
+  kw_problem problem{&op.signature, dims, bound.dtypes, attributes.data(), bound.present, alignment, present_results(bound)};
   kw_choice choice{};
   kw_message message{};
   if (int32_t status = op.def->choose(&problem, &gpu, &choice, &message)) throw_room_error(op, status, message);

@@ -6,8 +6,8 @@
 
 namespace kw {
 
-// Word 0: op and present inputs. Word 1: device and alignment. Then dimensions, type variables (8 a word), int, bool and enumeration
-// attributes. A variadic dimension reads -1 and a float attribute 0: neither may choose.
+// Word 0: op, which float attributes are not zero, present inputs. Word 1: device, present results, alignment. Then dimensions, type
+// variables (8 a word), int, bool and enumeration attributes. A variadic dimension reads -1: the number of rows may not choose.
 struct ProblemKey {
   static constexpr int capacity = 2 + KW_MAX_SYMBOLS + KW_MAX_SYMBOLS / 8 + KW_MAX_ARGUMENTS;
   int32_t words = 0;

@@ -235,6 +235,12 @@ void test_results() {
   refuse("f(x: f32[N], a: f32[N]?) -> y: f32[N]? with c", "'c' is not an input", "c");
   refuse("f(x: f32[N], a: f32[N]?) -> y: f32[N] with a", "expected '?' before 'with'", "a");
   refuse("f(x: f32[*B, N]) -> y: f32[N]", "y lacks *B: say how rows fold into it", "y: f32");
+  KW_EXPECT(parse_contract("f(x: f32[*B, N], t: i64[*B] < N) -> y: all f32[]").results[0].type.fold == Fold::all);
+  KW_EXPECT_EQ(parse_contract("f(x: f32[*B, N], t: i64[*B] < N) -> y: all f32[]").inputs[1].below, 1);
+  refuse("f(x: f32[*B, N], t: f32[*B] < N) -> y: f32[*B]", "t counts within a dimension ('<'), but may hold other numbers than whole ones",
+         "t: f32");
+  refuse("f(x: f32[*B, N], t: i64[*B] < M) -> y: f32[*B]", "the dimension M that t counts within does not follow", "t: i64");
+  refuse("f(x: f32[*B, N], t: i64[*B] < 7) -> y: f32[*B]", "expected the dimension that the numbers of t count within", "7");
   refuse("f(x: f32[*B, N]) -> y: sum f32[*B, N]", "nothing folds into y: it has the rows itself", "y: sum");
   refuse("f(x: f32[N]) -> y: sum f32[N]", "nothing folds into y: no input has rows", "y: sum");
   refuse("f(x: f32[N]) -> y: f32[N] scratch s: sum f32[N]", "nothing folds into scratch", "sum");

@@ -58,6 +58,18 @@ def test_undo_gives_the_classes_back_and_twice_is_harmless():
     assert kt.accelerate(model).counts() == report.counts()
 
 
+def test_only_the_ops_that_were_asked_for():
+    model = llama()
+    report = kt.accelerate(model, ops=["swiglu", "add_rms_norm"])
+    assert report.counts() == {"swiglu": 2}
+    left = {name: why for name, _, why in report.left}
+    assert left["model.norm"] == "rms_norm was not asked for" and "post_attention_layernorm is left" in left["model.layers.0"]
+    report.undo()
+    assert not kt.accelerate(model, ops=[]).swapped
+    with pytest.raises(kernelwright.ArgumentError, match="accelerate: ops names 'norm', which serves no class of a model; those that do are "):
+        kt.accelerate(model, ops=["norm"])
+
+
 def test_hooks_and_isinstance_stay():
     model, seen = llama(), []
     norm = model.model.norm

@@ -9,7 +9,7 @@
 
 namespace kw::tool {
 
-static const Verb* const verbs[] = {&doctor_verb, &list_verb, &plan_verb, &check_verb, &bench_verb};
+static const Verb* const verbs[] = {&doctor_verb, &list_verb, &plan_verb, &check_verb, &bench_verb, &emulate_verb};
 static std::vector<std::string> words;
 
 const std::vector<std::string>& command_line() { return words; }

@@ -176,7 +176,7 @@ void partials_fit_their_scratch() {
         bound.raw.results = results;
         kw_device_facts gpu{};
         gpu.arch = 90, gpu.sm_count = sms;
-        const kw_problem problem{&op.signature, bound.dims, bound.dtypes, &eps, bound.present, 16};
+        const kw_problem problem{&op.signature, bound.dims, bound.dtypes, &eps, bound.present, 16, 7};
         kw_choice choice{};
         kw_plan plan{};
         kw_message message{};

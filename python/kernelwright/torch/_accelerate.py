@@ -11,11 +11,12 @@ import copyreg
 import dataclasses
 import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 from torch.nn.modules.module import _has_any_global_hook
 
+from .._errors import ArgumentError
 from .._library import library
 from ._fake import DTYPES
 from ._fingerprint import class_fingerprint
@@ -161,17 +162,21 @@ def _reason(module: torch.nn.Module, swap: Swap) -> str | None:
     return swap.refuse(module)
 
 
-def accelerate(model: torch.nn.Module) -> Report:
+def accelerate(model: torch.nn.Module, ops: Collection[str] | None = None) -> Report:
     """Swaps, in place, the modules of `model` that one of the ops can serve; returns what was swapped and what not, and why.
 
     The model computes the same function up to rounding, in the same dtypes: where an op does not serve a dtype, the stock code runs.
     Parameters keep their identity, so optimisers made before stay valid; state_dict keys and hooks stay. A copy (copy.deepcopy) or a
     pickle of a swapped module is of the original class. Calling it twice is harmless. Call it before torch.compile and before wrappers
     that change a module's class (fully_shard), which are left alone.
-    Raises TypeError when `model` is no module.
+    ops: names of the ops to put in; None means all. An op that builds upon a swap of another one (a layer upon its norm) needs that too.
+    Raises TypeError when `model` is no module, kernelwright.ArgumentError for an op that no swap knows.
     """
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"accelerate: model must be a torch.nn.Module, got {type(model).__name__}")
+    for op in set(ops or ()) - {swap.op for swap in swaps}:
+        known = ", ".join(sorted({swap.op for swap in swaps if swap.op}))
+        raise ArgumentError(f"accelerate: ops names '{op}', which serves no class of a model; those that do are {known}")
     offered = {swap.target: swap for swap in swaps}
     report = Report([], [])
     # Parts before the whole: what a layer can do depends on what its norm has become.
@@ -186,7 +191,8 @@ def accelerate(model: torch.nn.Module) -> Report:
             if parent is not None:
                 report.left.append((name, cls.__name__, f"a subclass of {parent.target.rsplit('.', 1)[1]} that may compute something else"))
             continue
-        why = _reason(module, swap)
+        asked = ops is None or swap.op is None or swap.op in ops
+        why = _reason(module, swap) if asked else f"{swap.op} was not asked for"
         if why is not None:
             report.left.append((name, cls.__name__, why))
             continue
