@@ -1,5 +1,7 @@
-"""One training step of a Llama, stock and accelerated: time and peak memory, with all ops and with all but one. On a GPU the model has 1.24 B
-parameters (16 layers, 2048 wide, vocabulary 128256, tied embeddings), bf16, batch 4 x 4096; on the CPU it is a tiny one, to try the script.
+"""One training step of a Llama, stock and accelerated: time and peak memory, with all ops and with all but one.
+
+On a GPU the model has 1.24 B parameters (16 layers, 2048 wide, vocabulary 128256, tied embeddings), bf16, batch 4 x 4096; on the CPU it is
+a tiny one, to try the script.
 
     python benchmarks/train_step.py [--device cuda|cpu] [--steps 20] [--json benchmarks/results/DATE-train-step.json]
 

@@ -25,7 +25,7 @@ import sys
 import time
 
 TOKENS = 256  # bytes
-EXPECTED = ("rms_norm", "add_rms_norm", "swiglu")  # ops that must serve the model, each in every step
+EXPECTED = ("rms_norm", "add_rms_norm", "swiglu", "cross_entropy")  # ops that must serve the model, each in every step
 
 
 @dataclasses.dataclass

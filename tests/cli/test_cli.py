@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("KW_BUILD", ROOT / "build"))
-VERBS = ("doctor", "list", "plan", "check", "bench")
+VERBS = ("doctor", "list", "plan", "check", "bench", "pack", "cache")
 
 
 def kw(*words, status=0, **environment):
@@ -43,7 +43,7 @@ def test_list_shows_every_contract(ops):
 
 def test_doctor():
     lines = json.loads(kw("doctor", "--quick", "--json")[0])
-    assert {"kw", "cpu", "driver", "nvrtc", "emulator", "g++", "cache"} <= {line["what"] for line in lines}
+    assert {"kw", "cpu", "driver", "nvrtc", "emulator", "g++", "cache", "pack"} <= {line["what"] for line in lines}
     assert all(line["state"] in ("ok", "warning", "missing") and line["text"] for line in lines)
     assert all(line.get("advice") for line in lines if line["state"] == "missing")
     assert "GB/s" in kw("doctor")[0]

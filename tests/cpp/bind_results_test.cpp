@@ -95,7 +95,8 @@ void test_kinds() {
   in_place.in(0, KW_F32, {8}).in(1, KW_F32, {8}).bind_all();
   in_place.in(1, in_place.inputs[0].tensors[0]);
   KW_EXPECT_THROWS(in_place.bind_all(), "f: x and z overlap in memory, but x is written");
-  KW_EXPECT_THROWS(Case("f(x: f32[*B, N]!) -> ()").in(0, KW_F32, {3, 4}, {0, 1}).bind(), "f: x is written, but its rows may overlap in memory");
+  KW_EXPECT_THROWS(Case("f(x: f32[*B, N]!) -> ()").in(0, KW_F32, {3, 4}, {0, 1}).bind(),
+                   "f: x is written, but its rows may overlap in memory");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ struct Params {  // as in tests/device/words.cuh
 
 template <class Out, class In>
 std::vector<Out> run(const std::string& kernel, uint32_t blocks, uint32_t threads, const std::vector<In>& in, size_t out_count,
-                     int64_t count, int64_t length = 0, const std::vector<unsigned char>& in2 = {}, int shared_bytes = 0) {
+                     int64_t count, int64_t length = 0, const std::vector<unsigned char>& in2 = {}, int shared_bytes = 0, int cluster = 0) {
   const kw_device_facts& gpu = kw::device_facts(0);
   kw::DeviceBuffer from(0, std::max<size_t>(1, in.size() * sizeof(In))), factor(0, in2.size() + 1), to(0, out_count * sizeof(Out));
   from.upload(in.data(), in.size() * sizeof(In));
@@ -31,6 +31,7 @@ std::vector<Out> run(const std::string& kernel, uint32_t blocks, uint32_t thread
   launch.grid[0] = blocks, launch.grid[1] = launch.grid[2] = 1;
   launch.block[0] = threads, launch.block[1] = launch.block[2] = 1;
   launch.shared_bytes = static_cast<uint32_t>(shared_bytes);
+  launch.cluster = static_cast<uint32_t>(cluster);
   launch.params_bytes = sizeof params;
   std::memcpy(launch.params, &params, sizeof params);
   kw::ContextGuard guard(kw::driver(), 0);
@@ -193,18 +194,19 @@ template <class T>
 constexpr const char* type_name = sizeof(T) == 2 ? "kw::bf16" : "float";
 
 template <class T>
-void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor) {
+void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor, int cluster = 1) {
   const int vec = 16 / static_cast<int>(sizeof(T));
-  const Rows<T> x(2 * rows - 1, length);  // the last round is not full
+  const Rows<T> x(cluster > 1 ? 3 : 2 * rows - 1, length);  // the last round is not full
   std::vector<unsigned char> factors(static_cast<size_t>(length) * 4);
   for (int64_t i = 0; i < length; i++) {
     const auto v = static_cast<float>(i % 64);
     std::memcpy(factors.data() + 4 * i, &v, 4);
   }
   const size_t sums = static_cast<size_t>(x.count * threads), elements = x.data.size(), bytes = sums * 4 + elements * sizeof(T);
-  const std::string name =
-      kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d>>", type_name<T>, factor, threads, rows, vectors, vec, align);
-  const auto out = run<unsigned char, T>(name, 1, static_cast<uint32_t>(threads * rows), x.data, bytes, x.count, length, factors);
+  const std::string name = kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d, %d>>", type_name<T>, factor, threads, rows,
+                                      vectors, vec, align, cluster);
+  const auto out = run<unsigned char, T>(name, static_cast<uint32_t>(cluster), static_cast<uint32_t>(threads * rows / cluster), x.data,
+                                         bytes, x.count, length, factors, 0, cluster);
   Floats want;
   std::vector<T> stored;
   for (const Floats& r : x.value) {
@@ -282,6 +284,11 @@ void all() {
   }
   row<float>(1024, 1, 4, 4, 16383, "float");
   row<uint16_t>(512, 1, 4, 16, 16384, "kw::One");
+  if (kw::device_facts(0).arch >= 90)
+    for (int cluster : {2, 4, 8, 16}) {  // a row over several blocks: the same bits
+      row<float>(1024, 1, 3, 16, 12284, "float", cluster);
+      row<uint16_t>(512, 1, 4, 16, 16384, "kw::One", cluster);
+    }
   long_row<uint16_t>(512, 4, 16, 16384);
   long_row<uint16_t>(512, 2, 2, 16391);
   long_row<float>(1024, 1, 16, 16384);

@@ -61,11 +61,13 @@ __global__ void __launch_bounds__(threads* groups) sum(const Params p) {
   }
 }
 
-// ---- rows, one block for all: per row its sum of squares, written by every thread of it, and twice each element plus the column's factor
+// ---- rows, one block or cluster for all: per row its sum of squares, written by every thread of it, and twice each element plus the
+// column's factor
 // ----
 template <class T, class W, class Tile>
 __global__ void __launch_bounds__(Tile::block) row(const Params p) {
   Tile tile;
+  tile.begin();
   for (int64_t first = 0; first < p.count; first += Tile::rows) {
     const int64_t row = first + tile.group(), n = row < p.count ? p.length : 0;
     auto x = tile.load(kw::as<T>(p.in) + row * p.length, n);

@@ -30,8 +30,8 @@ def in_double(function, arguments):
 
 
 def assert_close(got, truth, what, roundings=2.0, dtype=None):
-    """Within `roundings` roundings of got's dtype (or of another that it went through), of the largest value of the row: sums cancel, so a small element carries the error of
-    the large ones that it was made from."""
+    """Within `roundings` roundings of got's dtype (or of another that it went through), of the largest value of the row: sums cancel, so a
+    small element carries the error of the large ones that it was made from."""
     assert got.shape == truth.shape, what
     if not got.numel():
         return

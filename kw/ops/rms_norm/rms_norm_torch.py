@@ -1,36 +1,55 @@
-"""RMSNorm as a torch module."""
+"""RMSNorm as a torch module, with and without a residual that is added first."""
 
 import torch
 
 from kernelwright.torch import Swap, add_rms_norm, is_served, only_forwards, rms_norm, served_dtypes, transformers_swaps
 
-__all__ = ["RMSNorm"]
+__all__ = ["AddRMSNorm", "RMSNorm"]
 
 
 class RMSNorm(torch.nn.Module):
-    """y = x / sqrt(mean(x^2) + eps) * weight over the last dimension; sums in f32, rounded once to x's dtype.
+    """y = x / sqrt(mean(x^2) + eps) * (weight + offset) over the last dimension; computed in f32 (f64 for f64).
 
-    x: [..., length], f32 or bf16. weight: [length], a parameter (ones) in x's dtype or f32; None with elementwise_affine=False.
-    Parameter names are those of torch.nn.RMSNorm and of the Hugging Face classes, so state dicts load unchanged."""
+    x: [..., length], f16, bf16, f32 or f64. weight: [length], a parameter in x's dtype or f32, so initialised that weight + offset is 1; None,
+    which counts as ones, with elementwise_affine=False. rounding: "once", to x's dtype at the end (Gemma, with offset=1; torch.nn.RMSNorm), or
+    "before_weight", of the normalised x too (Llama, Mistral, Qwen, Phi-3). Parameter names are those of torch.nn.RMSNorm and of the Hugging Face
+    classes, so state dicts load unchanged."""
 
-    def __init__(self, length: int, eps: float = 1e-6, elementwise_affine: bool = True, device=None, dtype=None):
+    def __init__(
+        self,
+        length: int,
+        eps: float = 1e-6,
+        elementwise_affine: bool = True,
+        device=None,
+        dtype=None,
+        *,
+        offset: float = 0.0,
+        rounding: str = "once",
+    ):
         super().__init__()
-        self.length = length
-        self.eps = eps
+        self.length, self.eps, self.offset, self.rounding = length, eps, offset, rounding
         if elementwise_affine:
-            self.weight = torch.nn.Parameter(torch.ones(length, device=device, dtype=dtype))
+            self.weight = torch.nn.Parameter(torch.full((length,), 1.0 - offset, device=device, dtype=dtype))
         else:
             self.register_parameter("weight", None)
 
     def reset_parameters(self) -> None:
         if self.weight is not None:
-            torch.nn.init.ones_(self.weight)
+            torch.nn.init.constant_(self.weight, 1.0 - self.offset)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return rms_norm(x, self.weight, self.eps)
+        return rms_norm(x, self.weight, self.eps, self.offset, self.rounding)
 
     def extra_repr(self) -> str:
-        return f"{self.length}, eps={self.eps}, elementwise_affine={self.weight is not None}"
+        text = f"{self.length}, eps={self.eps}, elementwise_affine={self.weight is not None}"
+        return text + (f", offset={self.offset}" if self.offset else "") + (f", rounding={self.rounding}" if self.rounding != "once" else "")
+
+
+class AddRMSNorm(RMSNorm):
+    """(y, total): total = x + residual, rounded to their dtype, and y = RMSNorm of total. x, residual: [..., length], of one dtype."""
+
+    def forward(self, x: torch.Tensor, residual: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return add_rms_norm(x, residual, self.weight, self.eps, self.offset, self.rounding)
 
 
 # ---- what accelerate() may swap: norms ------------------------------------------------------------------------------------------------

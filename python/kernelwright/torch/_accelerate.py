@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copyreg
 import dataclasses
+import inspect
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -34,7 +35,7 @@ class Swap:
     refuse: looks at one module and returns why it cannot be swapped, or None.
     fingerprints: of the sources that `forward` was written for (_fingerprint.py); a class with another one is left alone. Empty: any
         source, but it has to be the class's own.
-    members: what else the subclass gets, by name.
+    members: what else the subclass gets, by name. What the class had under a member's name is there as _stock_<name>.
     """
 
     target: str
@@ -118,13 +119,14 @@ def _swapped_class(original: type, swap: Swap) -> type:
     """The subclass, one per (class, swap), so that modules of a class stay of one class."""
     key = (original, swap)
     if key not in _classes:
-        forward = {"forward": swap.forward, "_stock_forward": original.forward} if swap.forward else {}
+        members = {**({"forward": swap.forward} if swap.forward else {}), **swap.members}
+        stock = {f"_stock_{name}": inspect.getattr_static(original, name) for name in members if hasattr(original, name)}
         _classes[key] = type(
             original.__name__,
             (original,),
             {
-                **forward,
-                **swap.members,
+                **stock,
+                **members,
                 "__module__": original.__module__,
                 "__qualname__": original.__qualname__,
                 "__doc__": original.__doc__,
@@ -153,7 +155,7 @@ def _reason(module: torch.nn.Module, swap: Swap) -> str | None:
     """Why the module, whose class has the right name, is left alone."""
     if "forward" in vars(module):
         return "its forward has been replaced on the instance"
-    if swap.op is not None and (swap.forward or swap.fingerprints):
+    if swap.forward is not None:
         fingerprint = class_fingerprint(type(module))
         if fingerprint is None:
             return "its class has been changed by other hands, or comes without source"
