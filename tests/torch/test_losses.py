@@ -136,3 +136,39 @@ def test_graph_and_gradient_are_freed():
     del loss, g
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs 9 GB of a GPU")
+def test_s03_more_than_two_to_the_31_logits():
+    """pytorch/pytorch#85786, #108345: the last rows have the loss and the gradient that they have alone; far apart, too."""
+    logits = torch.randn(42800, 50257, device="cuda", dtype=torch.bfloat16).requires_grad_()
+    target = torch.randint(0, 50257, (42800,), device="cuda")
+    rows = kt.cross_entropy_unreduced(logits, target)
+    (g,) = torch.autograd.grad(rows, logits, torch.ones_like(rows))
+    last = logits.detach()[-5:].clone().requires_grad_()
+    alone = kt.cross_entropy_unreduced(last, target[-5:])
+    assert torch.equal(alone, rows[-5:])
+    assert torch.equal(torch.autograd.grad(alone, last, torch.ones_like(alone))[0], g[-5:])
+    del g, rows
+    wide = logits.detach().flatten()[: 32768 * 65536 + 128].as_strided((32769, 128), (65536, 1))
+    near = kt.cross_entropy_unreduced(wide, target[:32769] % 128)
+    assert torch.equal(near, kt.cross_entropy_unreduced(wide.contiguous(), target[:32769] % 128))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_t01_graph_replay_follows_the_inputs():
+    """pytorch/pytorch#114048: captured with its count of targets, which no host reads."""
+    logits, target = example(torch.bfloat16, "cuda", (64,), 40000)
+    kt.cross_entropy(logits, target).backward()  # compiles
+    logits.grad = None
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = kt.cross_entropy(logits, target)
+        loss.backward()
+    other, other_target = example(torch.bfloat16, "cuda", (64,), 40000)
+    other_target[:40] = -100
+    with torch.no_grad():
+        logits.copy_(other), target.copy_(other_target)
+    graph.replay()
+    wanted = kt.cross_entropy(other, other_target)
+    assert torch.equal(loss, wanted) and torch.equal(logits.grad, torch.autograd.grad(wanted, other)[0])
