@@ -32,7 +32,8 @@ def test_equal_to_torch(dtype, reduction, device):
             weight = torch.rand(37, device=device) if weighted else None
             ours = kt.CrossEntropyLoss(weight, label_smoothing=smoothing, reduction=reduction).to(device)(logits, target)
             exact = logits.detach().double().requires_grad_()
-            truth = F.cross_entropy(exact, target, None if weight is None else weight.double(), label_smoothing=smoothing, reduction=reduction)
+            exact_weight = None if weight is None else weight.double()
+            truth = F.cross_entropy(exact, target, exact_weight, label_smoothing=smoothing, reduction=reduction)
             assert ours.dtype == (torch.float64 if dtype == torch.float64 else torch.float32) and ours.shape == truth.shape
             torch.testing.assert_close(ours.double(), truth, rtol=1e-6, atol=1e-6)
             up = torch.rand_like(truth)
