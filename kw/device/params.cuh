@@ -19,8 +19,9 @@ namespace kw {
 // A tensor as rows of contiguous elements, counted over all its leading dimensions. Up to three distances say where they lie, 0 for rows
 // that repeat: a slice, a transposition and an expansion of leading dimensions need no copy. Row `r` begins at element at(r).
 //
-// For most tensors one distance says it all, and at() is a branch that every thread of the launch takes alike. Else r is divided by
-// multiplication: the GPU has no 64-bit division, and its replacement is a call of about 70 instructions.
+// For most tensors one distance says it all, and kernels are compiled for just that; the runtime defines KW_STRIDED_ROWS for the others
+// (docs/adr/0014). There r is divided by multiplication: the GPU has no 64-bit division, and its replacement is a call of about 70
+// instructions.
 struct Rows {
   void* data;
   int64_t stride[3];       // elements, the fastest dimension first
@@ -29,12 +30,16 @@ struct Rows {
   int32_t shift[2];
 
   KW_BOTH int64_t at(int64_t r) const {
+#if defined(__CUDACC_RTC__) && !defined(KW_STRIDED_ROWS)
+    return r * stride[0];
+#else
     if (size[0] == 0) return r * stride[0];
     const int64_t q = divided(r, 0);
     const int64_t inner = (r - q * size[0]) * stride[0];
     if (size[1] == 0) return inner + q * stride[1];
     const int64_t outer = divided(q, 1);
     return inner + (q - outer * size[1]) * stride[1] + outer * stride[2];
+#endif
   }
   KW_BOTH int64_t divided(int64_t r, int i) const {
 #ifdef __CUDACC_RTC__

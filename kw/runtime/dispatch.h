@@ -19,6 +19,9 @@ std::string describe_plan(const Bound& bound, const kw_device_facts& gpu);
 // Byte alignment class of a bound call, as kw_problem::alignment has it.
 int32_t alignment_of(const Bound& bound);
 
+// Does one of its tensors lie at more than one distance from row to row? Kernels are compiled apart for that.
+bool is_strided(const Bound& bound);
+
 // Compiles the kernels of a bound call for a GPU with these facts and returns the cubins' total size; no GPU needed.
 size_t compile_for(const Bound& bound, const kw_device_facts& gpu);
 

@@ -160,7 +160,7 @@ CompiledKernel compile(const Nvrtc& compiler, const SourceSet& sources, const st
   for (const auto& option : option_texts) options.push_back(option.c_str());
 
   const std::string& path = sources.files.front().path;
-  std::string main = "#include \"" + path + "\"\n";
+  std::string main = sources.preamble + "#include \"" + path + "\"\n";
   Program program{compiler};
   check(compiler,
         compiler.nvrtcCreateProgram(&program.handle, main.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data()),

@@ -1,6 +1,7 @@
 #include "kw/runtime/problem.h"
 
 #include "kw/core/error.h"
+#include "kw/core/rows.h"
 #include "kw/runtime/dispatch.h"
 
 namespace kw {
@@ -51,6 +52,25 @@ int32_t alignment_of(const Bound& bound) {
   return static_cast<int32_t>(bits & -bits);
 }
 
+bool is_strided(const Bound& bound) {
+  const Contract& contract = bound.op->contract;
+  const auto strided = [](const kw_argument& argument, const TensorType& type) {
+    const int32_t inner = row_rank(type);
+    for (int32_t i = 0; i < argument.count; i++) {
+      if (argument.tensors[i].rank < inner + 2) continue;
+      RowLayout rows;
+      fold_rows(argument.tensors[i], inner, rows);
+      if (rows.distances > 1) return true;
+    }
+    return false;
+  };
+  for (size_t i = 0; i < contract.inputs.size(); i++)
+    if (strided(bound.raw.inputs[i], contract.inputs[i].type)) return true;
+  for (size_t i = 0; i < contract.results.size(); i++)
+    if (strided(bound.raw.results[i], contract.results[i].type)) return true;
+  return false;
+}
+
 bool is_empty(const Bound& bound) {
   const Contract& contract = bound.op->contract;
   bool any = false;
@@ -78,7 +98,8 @@ ProblemKey problem_key(const Bound& bound, int32_t device, int32_t alignment) {
   uint32_t nonzero = 0;
   for (size_t i = 0; i < contract.attributes.size(); i++) nonzero |= static_cast<uint32_t>(is_nonzero(bound, i)) << i;
   add(static_cast<uint64_t>(bound.op->index) << 32 | nonzero << 16 | bound.present);
-  add(static_cast<uint64_t>(device) << 32 | present_results(bound) << 8 | static_cast<uint64_t>(alignment));
+  add(static_cast<uint64_t>(device) << 32 | present_results(bound) << 8 | static_cast<uint64_t>(is_strided(bound)) << 7 |
+      static_cast<uint64_t>(alignment));
   for (size_t i = 0; i < contract.dims.size(); i++) add(contract.dim_variadic[i] ? ~uint64_t{0} : static_cast<uint64_t>(bound.dims[i]));
   uint64_t packed = 0;
   for (size_t i = 0; i < contract.types.size(); i++) {

@@ -21,7 +21,7 @@ const Ready& make_ready(const Bound& bound, const ProblemKey& key, int32_t align
   ready->choice = choose_kernels(bound, alignment, *ready->gpu);
   const int32_t count = ready->choice.kernel_count;
   for (int32_t i = 0; i < count; i++) {
-    ready->sources.push_back(source_set(ready->choice.kernels[i].source));
+    ready->sources.push_back(source_set(ready->choice.kernels[i].source, is_strided(bound)));
     ready->from_disk |= !ready->sources.back()->root.empty();
   }
   // Side by side: a kernel that has to be compiled takes 60-200 ms, and NVRTC works for several threads at once.

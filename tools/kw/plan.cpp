@@ -30,7 +30,7 @@ std::vector<kw_device_facts> gpus_asked(const Options& options) {
 
 void plan_json(Json& json, const Op& op, const Bound& bound, const kw_device_facts& gpu) {
   json.key("gpu").open('{').key("name").string(gpu.name).key("arch").whole(gpu.arch).key("sm_count").whole(gpu.sm_count).close('}');
-  json.key("alignment").whole(alignment_of(bound)).key("launches").open('[');
+  json.key("alignment").whole(alignment_of(bound)).key("strided").boolean(is_strided(bound)).key("launches").open('[');
   if (!is_empty(bound)) {
     const kw_choice choice = choose_kernels(bound, alignment_of(bound), gpu);
     kw_plan plan;
@@ -41,7 +41,7 @@ void plan_json(Json& json, const Op& op, const Bound& bound, const kw_device_fac
         throw Error(KW_ERROR_CONTRACT, op.contract.name + ": a launch names a kernel that was not chosen");
       const kw_kernel& kernel = choice.kernels[l.kernel];
       json.open('{').key("kernel").string(kernel.name).key("source").string(kernel.source).key("code");
-      json.string(origin_name(origin_of(*source_set(kernel.source), kernel.name, gpu.arch)));
+      json.string(origin_name(origin_of(*source_set(kernel.source, is_strided(bound)), kernel.name, gpu.arch)));
       json.key("grid").open('[').whole(l.grid[0]).whole(l.grid[1]).whole(l.grid[2]).close(']');
       json.key("block").open('[').whole(l.block[0]).whole(l.block[1]).whole(l.block[2]).close(']');
       json.key("cluster").whole(l.cluster).key("shared_bytes").whole(l.shared_bytes).key("params_bytes").whole(l.params_bytes).close('}');
