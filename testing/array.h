@@ -39,12 +39,16 @@ class Array {
   std::vector<unsigned char>& bytes() { return bytes_; }
 
   double get(int64_t row, int64_t i) const {
+    if (dtype_ == KW_I64) return static_cast<double>(read<int64_t>(row, i));
+    if (dtype_ == KW_I32) return read<int32_t>(row, i);
     if (dtype_ == KW_F64) return read<double>(row, i);
     if (dtype_ == KW_F32) return read<float>(row, i);
     if (dtype_ == KW_F16) return static_cast<double>(read<_Float16>(row, i));
     return bf16_value(read<uint16_t>(row, i));
   }
   void set(int64_t row, int64_t i, double value) {
+    if (dtype_ == KW_I64) return write(row, i, static_cast<int64_t>(value));
+    if (dtype_ == KW_I32) return write(row, i, static_cast<int32_t>(value));
     if (dtype_ == KW_F64) return write(row, i, value);
     if (dtype_ == KW_F32) return write(row, i, static_cast<float>(value));
     if (dtype_ == KW_F16) return write(row, i, static_cast<_Float16>(value));

@@ -62,7 +62,7 @@ class Checker {
     else
       skip("rows", "no result has rows");
     if (rows)
-      compare("places", plain({{5, 33}, {6, length}, {3, small / 8}}), &Checker::places);
+      compare("places", options_.scope.quick ? plain({{6, length}}) : plain({{5, 33}, {6, length}, {3, small / 8}}), &Checker::places);
     else
       skip("places", "no result has rows");
     compare("far", smallest(plain({{3, 40}})), &Checker::far);
@@ -218,7 +218,7 @@ class Checker {
   void places(const Case& c) {
     const std::vector<Tensor> all = call(c, make_inputs(op_, c));
     const int64_t rows = row_count(op_, c.arguments);
-    for (Layout layout : {Layout::row_gap, Layout::offset, Layout::both, Layout::mixed}) {
+    for (Layout layout : {Layout::row_gap, Layout::both, Layout::mixed}) {
       Case elsewhere = c;
       elsewhere.layout = layout;
       const std::vector<Tensor> inputs = make_inputs(op_, elsewhere);

@@ -18,9 +18,12 @@ namespace fs = std::filesystem;
 // The toolkit's headers: types and prototypes of the runtime, half precision.
 std::string toolkit_headers() {
   std::vector<std::string> places;
-  for (const char* variable : {"KWEMU_CUDA_INCLUDE", "CUDA_HOME", "CUDA_PATH"})
-    if (const char* value = getenv(variable); value && *value)
-      places.push_back(std::string(value) + (std::string(variable) == "KWEMU_CUDA_INCLUDE" ? "" : "/include"));
+  const auto from = [&](const char* value, const char* below) {
+    if (value && *value) places.push_back(value + std::string(below));
+  };
+  from(getenv("KWEMU_CUDA_INCLUDE"), "");
+  from(getenv("CUDA_HOME"), "/include");
+  from(getenv("CUDA_PATH"), "/include");
   places.insert(places.end(), {KWEMU_CUDA_INCLUDE, "/usr/local/cuda/include"});
   std::error_code ignored;
   for (auto& p : places)

@@ -28,6 +28,10 @@ KW_WORD float exp_difference(float x, float from) {
 }
 KW_WORD double exp_difference(double x, double from) { return ::exp(x - from); }
 
+namespace detail {
+KW_WORD f16 minus_infinity(f16) { return f16{0xfc00}; }
+KW_WORD bf16 minus_infinity(bf16) { return bf16{0xff80}; }
+}  // namespace detail
 template <class T>
 KW_WORD T minus_infinity() {
   if constexpr (sizeof(T) == 8)
@@ -35,7 +39,7 @@ KW_WORD T minus_infinity() {
   else if constexpr (sizeof(T) == 4)
     return __builtin_bit_cast(T, 0xff800000u);
   else
-    return T{static_cast<unsigned short>(__is_same(T, f16) ? 0xfc00u : 0xff80u)};
+    return detail::minus_infinity(T{});
 }
 
 // What to subtract from the elements of a row whose largest is `top`: not minus infinity, from which minus infinity is no number.

@@ -10,6 +10,9 @@ namespace kw {
 // Empty results launch nothing. Throws Error; nothing has been written then unless the driver itself failed.
 void execute(const Bound& bound);
 
+// Finds, or compiles, the kernels that `execute` would launch, and loads them on the device; nothing runs and no memory is looked at.
+void warm_up(const Bound& bound);
+
 // What `execute` would launch on a GPU with these facts, as text: needs no GPU. Throws like `execute`.
 std::string describe_plan(const Bound& bound, const kw_device_facts& gpu);
 

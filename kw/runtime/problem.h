@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kw/core/bind.h"
+#include "kw/core/error.h"
 
 namespace kw {
 
@@ -31,6 +32,17 @@ void fill_launches(const Bound& bound, const kw_device_facts& gpu, const kw_choi
 
 // True when there is nothing to compute: no output, saved result or written input has an element.
 bool is_empty(const Bound& bound);
+
+// Runs `body`; an error that it throws says which op it is about.
+template <class F>
+decltype(auto) named_after(const Op& op, F&& body) {
+  try {
+    return body();
+  } catch (const Error& e) {
+    if (std::string_view(e.what()).starts_with(op.contract.name)) throw;
+    throw Error(e.status(), op.contract.name + ": " + e.what());
+  }
+}
 
 [[noreturn]] void throw_room_error(const Op& op, int32_t status, const kw_message& message);
 

@@ -1,4 +1,6 @@
 // The device words (kw/device) against the host, bit by bit: with KW_DRIVER=emulator in CI, and on a GPU with the same binary.
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "kw/runtime/kernel_cache.h"
@@ -233,6 +235,36 @@ void long_row(int threads, int vectors, int align, int64_t length) {
   if (!KW_EXPECT(same_bits(out, {sum_of_squares(x.value[0], vec), sum_of_squares(x.value[1], vec)}))) std::cerr << "  " << name << '\n';
 }
 
+// Every tile gives the same bits; they are right to what e^x is on a GPU. One row of numbers, one with infinities, one of nothing else.
+void peaks(int64_t length) {
+  Floats in;
+  for (int64_t i = 0; i < 3 * length; i++) in.push_back(static_cast<float>(i * 7919 % 1009) * 0.03f - 40.0f);
+  for (int64_t i = 0; i < length; i++) {
+    if (i % 3 == 0) in[static_cast<size_t>(length + i)] = -INFINITY;
+    in[static_cast<size_t>(2 * length + i)] = -INFINITY;
+  }
+  Floats first;
+  for (auto [threads, vectors, cluster] : {std::tuple{1024, 1, 1}, {512, 2, 1}, {512, 6, 1}, {256, 4, 1}, {1024, 1, 4}, {1024, 2, 16}}) {
+    if (cluster > 1 && kw::device_facts(0).arch < 90) continue;
+    const std::string name = kw::format("words::peak<float, kw::RowTile<%d, 1, %d, 4, 4, %d>>", threads, vectors, cluster);
+    const auto blocks = static_cast<uint32_t>(cluster);
+    Floats out = run<float, float>(name, 3 * blocks, static_cast<uint32_t>(threads) / blocks, in, 9, 3, length, {}, 0, cluster);
+    if (first.empty()) first = out;
+    bool same = true;
+    for (size_t r = 0; r < 3; r++) {
+      same = same && same_bits<float>({out[3 * r], out[3 * r + 1]}, {first[3 * r], first[3 * r + 1]});
+      const auto begin = in.begin() + static_cast<int64_t>(r) * length;
+      const float top = *std::max_element(begin, begin + length);
+      double sum = 0;
+      for (auto x = begin; x < begin + length && top > -INFINITY; x++) sum += std::exp(double{*x} - top);
+      same = same && out[3 * r] == top && std::fabs(out[3 * r + 1] - sum) <= 1e-6 * sum;
+      const float piece = *std::max_element(begin, begin + std::min<int64_t>(length, int64_t{threads} * vectors * 4));
+      same = same && (cluster > 1 || out[3 * r + 2] == piece);
+    }
+    if (!KW_EXPECT(same)) std::cerr << "  " << name << " length " << length << '\n';
+  }
+}
+
 template <class T>
 void columns(int threads, int rows, int vectors, int64_t count, int64_t length) {
   const Rows<T> x(count, length);
@@ -293,6 +325,7 @@ void all() {
   long_row<uint16_t>(512, 2, 2, 16391);
   long_row<float>(1024, 1, 16, 16384);
   long_row<float>(256, 4, 8, 12290);
+  peaks(5), peaks(12290);
   columns<uint16_t>(16, 8, 2, 37, 256);
   columns<float>(64, 4, 1, 9, 252);
   columns<float>(256, 1, 2, 5, 2044);

@@ -87,7 +87,8 @@ def sample(op: Op, types, leading=(3,), inner=8, absent=(), device=None, grad=Fa
             items = [{**dims, **{n: d[n] for n in d if n in _names_of(t)}} for d in items]
             out.append([make_tensor(t, op, d, types, device, grad) for d in items])
         else:
-            out.append(make_tensor(t, op, dims, types, device, grad and not t.written and (not op.gradient or t.name in differentiable(op))))
+            wants = grad and not t.written and (not op.gradient or t.name in differentiable(op))
+            out.append(make_tensor(t, op, dims, types, device, wants))
     return out + [value_of(a, d) for a, d in zip(op.attributes, op.defaults[len(op.inputs) :])]
 
 

@@ -70,21 +70,29 @@ constexpr TunedTile loss_tiles[] = {
 const char* accumulator_type(const Problem& p) { return dtype_facts[accumulator(p.dtype("T"))].device; }
 const char* boolean(bool b) { return b ? "true" : "false"; }
 
-// Kernel 0. `gradient`: dlogits is wanted.
-void choose_rows(const Problem& p, Choice& out) {
+struct ForwardTile {
+  RowTile row;
+  uint32_t shared_bytes;  // dynamic, of a block
+};
+
+// Kernel 0: the rows. Where no gradient is wanted, a longer row need not be kept: streaming it reads as fast as memory gives it.
+void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
   const bool gradient = p.wants("dlogits");
-  const int64_t length = p.dim("V");
-  std::string name = "forward", file = "kw/ops/cross_entropy/cross_entropy.cuh";
-  auto tile = gradient ? choose_row_tile(gradient_tiles, p, type, length, 8) : choose_row_tile(loss_tiles, p, type, length, 8);
-  if (!tile) {
-    name = "forward_long", file = "kw/ops/cross_entropy/cross_entropy_long.cuh";
-    tile = long_row_tile(p, type, length, 4, 2);
-  }
-  out.kernel(file.c_str(), format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s>", name.c_str(), p.type("T"), p.type("I"),
-                                  p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient),
-                                  boolean(!p.is_zero("label_smoothing")), boolean(!p.is_zero("softcap")), tile->name().c_str()));
-  out.tile(*tile);
+  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0,
+                          const std::string& last = "") {
+    out.kernel(file, format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s%s>", name, p.type("T"), p.type("I"),
+                            p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient), boolean(!p.is_zero("label_smoothing")),
+                            boolean(!p.is_zero("softcap")), tile.name().c_str(), last.c_str()));
+    out.tile(ForwardTile{tile, shared_bytes});
+  };
+  if (const auto tile = choose_row_tile(gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles, p, type, p.dim("V"), 8))
+    kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
+  else if (const auto spread = spread_row_tile(p, gpu, type, p.dim("V"), 1, 1); spread && gradient)
+    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, spread_bytes(*spread, 1),
+           format(", %d", spread->blocks));
+  else
+    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2));
 }
 
 ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
@@ -94,16 +102,18 @@ ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
           c.attr("z_loss"),  c.attr("softcap"),        divisor};
 }
 
-void add_rows(const RowTile& tile, const ForwardParams& p, Launches& out) {
-  if (p.rows > 0) out.add(0, grid_for(p.rows, tile.rows), tile.block(), p);
+void add_rows(const kw_choice& choice, const ForwardParams& p, Launches& out) {
+  const auto [tile, shared_bytes] = tile_of<ForwardTile>(choice);
+  if (p.rows > 0)
+    out.add(0, grid_for(p.rows * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
 }
 
 // ---- cross_entropy -----------------------------------------------------------------------------------------------------------
 
-void choose_forward(const Problem& p, const kw_device_facts&, Choice& out) {
-  choose_rows(p, out);
+void choose_forward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
+  choose_rows(p, gpu, out);
   const char* a = accumulator_type(p);
-  constexpr char file[] = "kw/ops/cross_entropy/cross_entropy_sums.cuh";
+  constexpr char file[] = "kw/ops/cross_entropy/cross_entropy_ends.cuh";
   out.kernel(file, format("kw::ops::cross_entropy::sum<%s>", a));
   if (!p.has("divisor") && p.choice("reduction") == 0)
     out.kernel(file, format("kw::ops::cross_entropy::count<%s, %s, %s>", a, p.type("I"), p.has("weight") ? a : "kw::One"));
@@ -118,7 +128,6 @@ struct Parts {
 constexpr uint32_t sum_threads = 256;
 
 void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
-  const RowTile tile = tile_of<RowTile>(choice);
   const int64_t rows = c.dim("B");
   const Parts cut(rows);
   const size_t size = dtype_bytes(accumulator(c.dtype("T")));
@@ -132,7 +141,7 @@ void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice
     out.add(2, grid_for(cut.count, 1), sum_threads,
             CountParams{c.rows("target", 0), c.data("weight"), counts, rows, cut.each, c.dim("V"), c.choice("ignore_index")});
   }
-  add_rows(tile, row_params(c, c.rows("losses", 0), divisor), out);
+  add_rows(choice, row_params(c, c.rows("losses", 0), divisor), out);
   if (cut.count == 1) return out.add(1, {1}, sum_threads, SumParams{c.data("losses"), c.data("loss"), rows, cut.each, divisor});
   out.add(1, grid_for(cut.count, 1), sum_threads, SumParams{c.data("losses"), sums, rows, cut.each, {}});
   out.add(1, {1}, sum_threads, SumParams{sums, c.data("loss"), cut.count, cut.count, divisor});
@@ -140,10 +149,10 @@ void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice
 
 // ---- cross_entropy_unreduced -------------------------------------------------------------------------------------------------
 
-void choose_unreduced(const Problem& p, const kw_device_facts&, Choice& out) { choose_rows(p, out); }
+void choose_unreduced(const Problem& p, const kw_device_facts& gpu, Choice& out) { choose_rows(p, gpu, out); }
 
 void fill_unreduced(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
-  add_rows(tile_of<RowTile>(choice), row_params(c, c.rows("loss", 0), {}), out);
+  add_rows(choice, row_params(c, c.rows("loss", 0), {}), out);
 }
 
 // ---- backward ----------------------------------------------------------------------------------------------------------------
@@ -152,7 +161,7 @@ void fill_unreduced(const Call& c, const kw_device_facts&, const kw_choice& choi
 void choose_backward(const Problem& p, const kw_device_facts&, Choice& out) {
   const DType type = p.dtype("T");
   const RowTile tile{256, 1, 2, vector_elements(type), access_bytes(p, type, p.dim("V")), 0};
-  out.kernel("kw/ops/cross_entropy/cross_entropy_backward.cuh",
+  out.kernel("kw/ops/cross_entropy/cross_entropy_ends.cuh",
              format("kw::ops::cross_entropy::backward<%s, %s>", p.type("T"), tile.name().c_str()));
   out.tile(tile);
 }

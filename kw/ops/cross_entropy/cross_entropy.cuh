@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(Tile::block) forward(const ForwardParams p) {
   const T* logits = as<T>(p.logits, row);
 
   const Target<A, I, W> target(p, present ? row : 0);
-  const auto x = tile.load(logits, n, minus_infinity<T>());
+  const auto x = tile.load(logits, skips_ignored<T, Tile> && target.kind == Kind::ignored ? 0 : n, minus_infinity<T>());
   const Cap<A, capped> cap(p.softcap);
   const bool owner = present && tile.thread() == target.owner(tile);
   const A at_target = owner && target.kind == Kind::counts ? cap(to_acc(logits[target.index])) : A(0);
@@ -46,25 +46,16 @@ __global__ void __launch_bounds__(Tile::block) forward(const ForwardParams p) {
   if (owner) *as<A>(p.loss, row) = f.loss;
   if constexpr (gradient) {
     T* dlogits = as<T>(p.dlogits, row);
+    const Gradient<A, capped> of{f, base, cap};
     if (target.kind == Kind::ignored) {
       tile.store(dlogits, n, [](A) { return A(0); }, x);
     } else if constexpr (smooth) {
-      const auto of = [=](A x, A w) {
-        const A l = cap(x);
-        return fused(exp_difference(l, base), f.factor, -f.less * w) * cap.slope(l);
-      };
       tile.store(dlogits, n, of, x, tile.view(as<W>(p.weight), n));
     } else {
-      const auto of = [=](A x) {
-        const A l = cap(x);
-        return exp_difference(l, base) * f.factor * cap.slope(l);
-      };
       tile.store(dlogits, n, of, x);
     }
-    if (owner && target.kind == Kind::counts) {  // over what the same thread has written
-      const A minus = fused(f.less, target.weight, f.hit);
-      from_acc(fused(exp_difference(at_target, base), f.factor, -minus) * cap.slope(at_target), dlogits[target.index]);
-    }
+    // Over what the same thread has written.
+    if (owner && target.kind == Kind::counts) from_acc(of.at_target(at_target, target.weight), dlogits[target.index]);
   }
 }
 

@@ -74,4 +74,29 @@ struct Finish {
   }
 };
 
+// The gradient at a class, from its logit and weight.
+template <class A, bool capped>
+struct Gradient {
+  Finish<A> f;
+  A base;
+  Cap<A, capped> cap;
+
+  KW_WORD A operator()(A x) const {  // without label smoothing
+    const A l = cap(x);
+    return exp_difference(l, base) * f.factor * cap.slope(l);
+  }
+  KW_WORD A operator()(A x, A weight) const {
+    const A l = cap(x);
+    return fused(exp_difference(l, base), f.factor, -f.less * weight) * cap.slope(l);
+  }
+  KW_WORD A at_target(A l, A weight) const {  // l: capped already
+    return fused(exp_difference(l, base), f.factor, -fused(f.less, weight, f.hit)) * cap.slope(l);
+  }
+};
+
+// Whether a row without a target is not even read. That costs every row the time that its target takes to arrive, which only shows where
+// rows are short.
+template <class T, class Tile>
+inline constexpr bool skips_ignored = int64_t{Tile::length} * sizeof(T) >= 32768;
+
 }  // namespace kw::ops::cross_entropy

@@ -71,28 +71,6 @@ struct ForwardTile {
   uint32_t shared_bytes;  // dynamic, of a block
 };
 
-// Shared memory of a block beside the rows: its threads' sums, of 16 bytes at most, what the cluster sends, and the driver's own 1 KiB.
-int64_t sums_bytes(int64_t threads) { return threads * 16 + 4096 + 1024; }
-uint32_t spread_bytes(const RowTile& tile, int32_t tensors) { return static_cast<uint32_t>(tile.vectors * tensors) * tile.block() * 16; }
-
-// For longer rows, the `tensors` of a row in shared memory, 16 KiB of each at least: 1024 threads share a row, so a thread has few vectors;
-// with clusters they are spread over so many blocks that a block has 32 KiB, which leaves room for six on a multiprocessor, beyond 8 blocks
-// 64 KiB. (At 64 Ki and longer, the fastest peer known has the same structure: 96 % of the copy rate on an H200.) Nothing when the GPU or
-// the rows do not allow it, or the row does not fit. `least`: blocks of a cluster.
-std::optional<RowTile> spread_row(const Problem& p, const kw_device_facts& gpu, int32_t tensors, int32_t least) {
-  const DType type = p.dtype("T");
-  const int32_t vec = vector_elements(type), most = gpu.arch >= 90 ? 16 : 1;
-  if (gpu.arch < 80 || most < least || access_bytes(p, type, p.dim("N")) != 16) return std::nullopt;
-  const auto vectors = static_cast<int32_t>(std::min<int64_t>((p.dim("N") / vec + 1023) / 1024, 1024));
-  const int64_t bytes = int64_t{vectors} * 16384 * tensors;
-  int32_t cluster = least;
-  while (cluster < most && bytes > int64_t{cluster} * (cluster < 8 ? 32768 : 65536)) cluster *= 2;
-  const int64_t own = bytes / cluster + sums_bytes(1024 / cluster);
-  if (own > gpu.shared_per_block) return std::nullopt;
-  const auto blocks = static_cast<int32_t>(std::min<int64_t>(gpu.shared_per_sm / own, cluster));
-  return RowTile{1024, 1, vectors, vec, 16, std::max(blocks, 1), cluster};  // at most 1024 threads: 64 registers each
-}
-
 template <bool adds>
 void choose_forward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
@@ -106,7 +84,7 @@ void choose_forward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   // Registers of a vector: 4 for x, 4 for the weight, 4 for the residual.
   if (const auto tile = adds ? choose_row_tile({}, p, type, p.dim("N"), 12) : choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
     kernel("kw/ops/rms_norm/rms_norm.cuh", "forward", *tile);
-  else if (const auto spread = spread_row(p, gpu, tensors, 1))
+  else if (const auto spread = spread_row_tile(p, gpu, type, p.dim("N"), tensors, 1))
     kernel("kw/ops/rms_norm/rms_norm_shared.cuh", "forward_shared", *spread, spread_bytes(*spread, tensors),
            format(", %d", spread->blocks));
   else
@@ -192,7 +170,7 @@ std::optional<BackwardTile> choose_ring(const Problem& p, const kw_device_facts&
 // The same with a row spread over a cluster, for rows that no block holds: 40 KiB on their way on each multiprocessor. Nothing when the
 // sums of dweight do not fit into the registers of 1024 threads. `sums`: registers of a vector of them.
 std::optional<BackwardTile> choose_cluster(const Problem& p, const kw_device_facts& gpu, int32_t tensors, int32_t sums) {
-  const auto row = spread_row(p, gpu, tensors, 2);
+  const auto row = spread_row_tile(p, gpu, p.dtype("T"), p.dim("N"), tensors, 2);
   if (!row || (p.has("weight") && row->vectors * sums > 128)) return std::nullopt;
   BackwardTile tile{*row, 0};
   const auto threads = static_cast<int32_t>(row->block());
