@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "testing/arguments.h"
+#include "testing/layouts.h"
 #include "testing/tensor.h"
 
 namespace kw::test {
@@ -25,17 +26,6 @@ enum class Values {
 };
 const char* values_name(Values values);
 std::optional<Values> parse_values(std::string_view name);
-
-enum class Layout {
-  plain,
-  row_gap,  // rows lie further apart than they are long (slices of a wider tensor)
-  offset,   // every tensor starts an odd number of elements into its allocation
-  both,
-  odd_ones,  // dimensions of size one carry a nonsensical stride
-  count
-};
-const char* layout_name(Layout layout);
-std::optional<Layout> parse_layout(std::string_view name);
 
 struct Case {
   Arguments arguments;

@@ -76,13 +76,13 @@ struct RowTile {
     if constexpr (cluster > 1) cluster_barrier();
   }
 
-  // Elements below n of the row at p; zero, or `beyond`, from n on. A block's last rows may lie beyond the tensor: give them n = 0, for
-  // their threads have to come along to the sums.
-  template <class T>
-  KW_WORD Share<T> load(const T* p, int64_t n, T beyond = {}) const {
+  // Elements below n of the row at p; zero, or what is `beyond`, from n on. A block's last rows may lie beyond the tensor: give them n = 0,
+  // for their threads have to come along to the sums.
+  template <class T, class... Beyond>
+  KW_WORD Share<T> load(const T* p, int64_t n, Beyond... beyond) const {
     Share<T> share;
 #pragma unroll
-    for (int i = 0; i < vectors; i++) share.v[i] = kw::load<vec, align_of<T>>(p + start(i), count(n) - start(i), beyond);
+    for (int i = 0; i < vectors; i++) share.v[i] = kw::load<vec, align_of<T>>(p + start(i), count(n) - start(i), beyond...);
     return share;
   }
   template <class T>

@@ -128,9 +128,9 @@ void cases() {
   const auto a = test::make_inputs(op, c), b = test::make_inputs(op, c);
   c.seed = 4;
   KW_EXPECT(a[0].bytes == b[0].bytes && a[0].bytes != test::make_inputs(op, c)[0].bytes);
-  KW_EXPECT_EQ(a[0].offset, int64_t{1});
-  KW_EXPECT_EQ(a[0].strides[0], int64_t{7});
-  const double gap = test::load_number(KW_F32, &a[0].bytes[7 * 4]);
+  KW_EXPECT_EQ(a[0].offset, int64_t{7});
+  KW_EXPECT_EQ(a[0].strides[0], int64_t{13});
+  const double gap = test::load_number(KW_F32, &a[0].bytes[13 * 4]);
   KW_EXPECT(gap != gap);
 }
 

@@ -175,11 +175,14 @@ def test_a_model_without_such_modules():
     assert not report.swapped and "no part of it is of a class that we know; those are LlamaForCausalLM, " in str(report)
 
 
-def test_dtypes_that_no_op_serves_run_the_stock_code():
+def test_half_is_served():
     half = llama().half()
     stock = loss_of(half)
     kt.accelerate(half)
-    assert torch.equal(loss_of(half), stock)
+    torch.testing.assert_close(loss_of(half), stock, rtol=2e-3, atol=2e-3)
+
+
+def test_dtypes_that_no_op_serves_run_the_stock_code():
     norm = llama().model.norm.bfloat16()
     stock = norm(torch.ones(2, 32))  # f32 beside a bf16 weight
     kt.accelerate(norm)

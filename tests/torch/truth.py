@@ -12,11 +12,15 @@ def _add_rms_norm(x, residual, weight, *attributes):
     return _rms_norm(x + residual, weight, *attributes), x + residual
 
 
-def _swiglu(gate, up):
-    return torch.nn.functional.silu(gate) * up
+def _swiglu(gate, up, activation="silu"):
+    return (torch.nn.functional.silu(gate) if activation == "silu" else torch.nn.functional.gelu(gate, approximate="tanh")) * up
 
 
-TRUTH = {"rms_norm": _rms_norm, "add_rms_norm": _add_rms_norm, "swiglu": _swiglu}
+def _swiglu_packed(x, activation="silu"):
+    return _swiglu(*x.chunk(2, -1), activation)
+
+
+TRUTH = {"rms_norm": _rms_norm, "add_rms_norm": _add_rms_norm, "swiglu": _swiglu, "swiglu_packed": _swiglu_packed}
 
 
 def in_double(function, arguments):

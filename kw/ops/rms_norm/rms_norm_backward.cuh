@@ -38,6 +38,7 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward(const BackwardPa
   auto dy = load_dy(first + tile.group());
   while (first < p.rows) {
     const int64_t row = first + tile.group(), n = length_of(row);
+    T* dx = as<T>(p.dx, row);  // an address at its use takes more registers
     first += int64_t{gridDim.x} * Tile::rows;
     auto next_x = x, next_dy = dy;
     if constexpr (ahead) next_x = load_x(first + tile.group()), next_dy = load_dy(first + tile.group());
@@ -46,7 +47,7 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward(const BackwardPa
     const auto sums = tile.sum(Vec<A, 2>{}, add_to_sums(offset), x, dy, weight);
     const A r = inverse_sqrt(fused(sums[0], A(p.inverse_length), A(p.eps)));
     const A k = -r * r * r * (sums[1] * A(p.inverse_length));
-    tile.store(as<T>(p.dx, row), n, gradient(r, k, offset), x, dy, weight, dtotal);
+    tile.store(dx, n, gradient(r, k, offset), x, dy, weight, dtotal);
     if (is_present<W> && n > 0) tile.update(dweight, [=](A sum, A x, A dy) { return fused(dy, x * r, sum); }, x, dy);
 
     if constexpr (!ahead) next_x = load_x(first + tile.group()), next_dy = load_dy(first + tile.group());

@@ -1,36 +1,46 @@
-"""SwiGLU as torch modules."""
+"""SwiGLU and GeGLU as torch modules."""
 
 import torch
 
-from kernelwright.torch import is_served, only_forwards, served_dtypes, swiglu, transformers_swaps
+from kernelwright.torch import is_served, only_forwards, served_dtypes, swiglu, swiglu_packed, transformers_swaps
 
 __all__ = ["GatedMLP", "SwiGLU"]
 
 
 class SwiGLU(torch.nn.Module):
-    """silu(gate) * up, elementwise. forward(gate, up); with one tensor, its halves along the last dimension are gate and up."""
+    """act(gate) * up, elementwise; activation: "silu" or "gelu_tanh" (GeGLU). forward(gate, up); with one tensor, its halves along the last
+    dimension are gate and up."""
+
+    def __init__(self, activation: str = "silu"):
+        super().__init__()
+        self.activation = activation
 
     def forward(self, gate: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
-        if up is None:
-            if gate.shape[-1] % 2:
-                raise ValueError(f"SwiGLU: the last dimension is {gate.shape[-1]}, but has to split into two halves")
-            gate, up = gate.chunk(2, dim=-1)
-        return swiglu(gate, up)
+        if up is not None:
+            return swiglu(gate, up, activation=self.activation)
+        if gate.shape[-1] % 2:
+            raise ValueError(f"SwiGLU: the last dimension is {gate.shape[-1]}, but has to split into two halves")
+        return swiglu_packed(gate, activation=self.activation)
+
+    def extra_repr(self) -> str:
+        return f"activation={self.activation!r}"
 
 
 class GatedMLP(torch.nn.Module):
-    """down_proj(silu(gate_proj(x)) * up_proj(x)), the feed-forward block of Llama-style models; x and the result: [..., hidden].
+    """down_proj(act(gate_proj(x)) * up_proj(x)), the feed-forward block of Llama-style models (of Gemma's with activation="gelu_tanh");
+    x and the result: [..., hidden].
 
     Parameter names are those of the Hugging Face classes, so state dicts load unchanged."""
 
-    def __init__(self, hidden: int, intermediate: int, bias: bool = False, device=None, dtype=None):
+    def __init__(self, hidden: int, intermediate: int, bias: bool = False, device=None, dtype=None, activation: str = "silu"):
         super().__init__()
         self.gate_proj = torch.nn.Linear(hidden, intermediate, bias, device, dtype)
         self.up_proj = torch.nn.Linear(hidden, intermediate, bias, device, dtype)
         self.down_proj = torch.nn.Linear(intermediate, hidden, bias, device, dtype)
+        self.activation = activation
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x)))
+        return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x), activation=self.activation))
 
 
 # ---- what accelerate() may swap ----------------------------------------------------------------------------------------------------
