@@ -56,7 +56,7 @@ class Meeting {
     fold_rows(*region.tensor, region.inner, rows);
     for (int32_t i = 0; i < rows.distances; i++)
       add(rows.strides[i] * bytes, backwards ? 1 - rows.sizes[i] : 0, backwards ? 0 : rows.sizes[i] - 1);
-    return rows.length * bytes;
+    return Wide{rows.length} * bytes;
   }
   void add(int64_t stride, int64_t least, int64_t most) {
     if (stride == 0) return;  // the same row again

@@ -70,12 +70,12 @@ KW_WORD Vec<T, N> load(const T* p, int count) {
 template <int N, int align, class T>
 KW_WORD Vec<T, N> load(const T* p, int count, T beyond) {
   using A = Access<T, N, align>;
-  typename A::Packed packed;
+  typename A::Packed packed, nothing;
 #pragma unroll
-  for (int i = 0; i < N; i++) packed.elements[i] = beyond;
+  for (int i = 0; i < N; i++) nothing.elements[i] = beyond;
 #pragma unroll
   for (int i = 0; i < N / A::step; i++)
-    if (i * A::step < count) packed.pieces[i] = reinterpret_cast<const typename A::Piece*>(p)[i];
+    packed.pieces[i] = i * A::step < count ? reinterpret_cast<const typename A::Piece*>(p)[i] : nothing.pieces[i];
   return packed.elements;
 }
 

@@ -49,6 +49,15 @@ def test_doctor():
     assert "GB/s" in kw("doctor")[0]
 
 
+def test_plan_says_what_a_face_copies(ops):
+    for op in ops:
+        rows = json.loads(kw("plan", op, "--json", "--arch", "sm_90")[0])[0]["copies"]
+        assert rows == [], op
+    slices, columns = ("gate=bf16[2,3,64:6000,100,1]", "gate=bf16[6,64:128,2]")
+    assert "copy" not in kw("plan", "swiglu", "--arg", slices, "--arch", "sm_90")[0]
+    assert "copy    gate: no kernel reads this layout" in kw("plan", "swiglu", "--arg", columns, "--arch", "sm_90")[0]
+
+
 def test_plan_needs_no_gpu(ops):
     for name in ops:
         out = kw("plan", name, "--arch", "all")[0]

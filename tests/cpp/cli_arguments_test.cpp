@@ -134,6 +134,16 @@ void cases() {
   KW_EXPECT(gap != gap);
 }
 
+void strides() {
+  const Op& op = get_op("args_half");
+  test::Arguments a = test::parse_arguments(op, {"x=f32[4,6:12,2]"});
+  KW_EXPECT(a.inputs[0].sizes == (std::vector<int64_t>{4, 6}) && a.inputs[0].strides == (std::vector<int64_t>{12, 2}));
+  KW_EXPECT(test::describe(op, a).find("x=f32[4,6:12,2]") != std::string::npos);
+  KW_EXPECT_THROWS(test::refuse_strides(op, a), "strides for x: only kw plan takes them");
+  KW_EXPECT_THROWS(test::parse_arguments(op, {"x=f32[4,6:12]"}), "x has 2 sizes, but 1 strides");
+  KW_EXPECT_THROWS(test::parse_arguments(op, {"x=f32[4,6:12,]"}), "is not a size of x");
+}
+
 void suggestions() {
   KW_EXPECT_EQ(test::suggest("chek", {"list", "check"}), " (did you mean check?)");
   KW_EXPECT_EQ(test::suggest("norm", {"rms_norm", "swiglu"}), " (did you mean rms_norm?)");
@@ -150,6 +160,7 @@ int main() {
   sentences(op);
   hostile(op);
   cases();
+  strides();
   suggestions();
   return test::finish();
 }

@@ -66,10 +66,12 @@ class Double(torch.overrides.TorchFunctionMode):
 def results(model, **more) -> dict[str, torch.Tensor]:
     """Logits, loss and every parameter's gradient of one step."""
     model.zero_grad()
-    out = model(**{**batch(), **more})
+    device = next(model.parameters()).device
+    arguments = {**batch(), **more}
+    out = model(**{k: v.to(device) if isinstance(v, torch.Tensor) else v for k, v in arguments.items()})
     out.loss.backward()
-    found = {"logits": out.logits.detach(), "loss": out.loss.detach()}
-    return found | {n: p.grad.clone() for n, p in model.named_parameters()}
+    found = {"logits": out.logits.detach(), "loss": out.loss.detach()} | {n: p.grad.clone() for n, p in model.named_parameters()}
+    return {n: t.cpu() for n, t in found.items()}
 
 
 def truth(family: str, dtype, **changes) -> dict[str, torch.Tensor]:

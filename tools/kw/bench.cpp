@@ -154,6 +154,7 @@ int run(const Options& options) {
     else
       for (int32_t i = 0; i < op->def->bench_count; i++) work.push_back({op, test::parse_arguments(*op, {op->def->bench[i].arguments})});
   }
+  for (const auto& w : work) test::refuse_strides(*w.op, w.arguments);
   if (work.empty()) throw Usage{"no bench case: the rooms name none, so add --arg"};
   std::ofstream out;
   if (!file.empty()) {  // before the work, not after it

@@ -12,7 +12,9 @@ namespace {
 
 double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-std::string days_ago(int64_t when) { return when ? format("%.1f days ago", static_cast<double>(std::time(nullptr) - when) / 86400) : "never"; }
+std::string days_ago(int64_t when) {
+  return when ? format("%.1f days ago", static_cast<double>(std::time(nullptr) - when) / 86400) : "never";
+}
 
 int run(const Options& options) {
   const std::string what = options.words().empty() ? "show" : options.words()[0];
@@ -21,8 +23,7 @@ int run(const Options& options) {
   if (options.words().size() > 1) throw Usage{"kw cache takes one word"};
   if (options.has("--limit") && what != "trim") throw Usage{"--limit goes with kw cache trim; KW_CACHE_LIMIT sets it for every process"};
   int64_t limit = disk_cache_limit();
-  if (options.has("--limit") && (limit = parse_bytes(options.get("--limit"))) < 0)
-    throw Usage{"--limit takes a size, for example 512M"};
+  if (options.has("--limit") && (limit = parse_bytes(options.get("--limit"))) < 0) throw Usage{"--limit takes a size, for example 512M"};
   std::string why;
   const std::string dir = disk_cache_dir(&why);
   if (dir.empty()) throw Usage{why.empty() ? "the kernel cache is turned off (KW_CACHE=0)" : why};
@@ -48,15 +49,16 @@ int run(const Options& options) {
 
 }  // namespace
 
-const Verb cache_verb = {"cache",
-                         "[show|path|clear|trim]",
-                         "the disk cache of compiled kernels",
-                         "show (the default): where it is and how large. path: the folder alone. clear: removes all kernels. trim: removes the least\n"
-                         "recently used until the limit holds (every process does so by itself), and what killed processes left behind. All\n"
-                         "are safe while other processes use the cache.\n\n"
-                         "example: kw cache trim --limit 200M",
-                         {{"--limit", "SIZE", "for trim: bytes, or with K, M or G behind the number; without it, KW_CACHE_LIMIT or 1G"},
-                          {"--json", nullptr, "the same as JSON"}},
-                         run};
+const Verb cache_verb = {
+    "cache",
+    "[show|path|clear|trim]",
+    "the disk cache of compiled kernels",
+    "show (the default): where it is and how large. path: the folder alone. clear: removes all kernels. trim: removes the least\n"
+    "recently used until the limit holds (every process does so by itself), and what killed processes left behind. All\n"
+    "are safe while other processes use the cache.\n\n"
+    "example: kw cache trim --limit 200M",
+    {{"--limit", "SIZE", "for trim: bytes, or with K, M or G behind the number; without it, KW_CACHE_LIMIT or 1G"},
+     {"--json", nullptr, "the same as JSON"}},
+    run};
 
 }  // namespace kw::tool

@@ -15,6 +15,7 @@ namespace {
 test::Case case_asked(const Op& op, const Options& options, uint64_t seed) {
   test::Case c;
   c.arguments = test::parse_arguments(op, options.all("--arg"));
+  test::refuse_strides(op, c.arguments);
   c.seed = seed;
   if (options.has("--values")) {
     auto values = test::parse_values(options.get("--values"));

@@ -117,7 +117,8 @@ void pack_line(std::vector<Line>& lines) {
   const std::string advice = "kernels are compiled at their first call; kw pack makes a pack";
   if (!pack) {
     const bool none = trouble.empty();
-    lines.push_back({"pack", none ? "ok" : "warning", none ? "none: kernels are compiled at their first call" : trouble, none ? "" : advice});
+    lines.push_back(
+        {"pack", none ? "ok" : "warning", none ? "none: kernels are compiled at their first call" : trouble, none ? "" : advice});
     return;
   }
   const Driver* cuda = find_driver();
@@ -128,7 +129,8 @@ void pack_line(std::vector<Line>& lines) {
   for (const PackEntry& e : pack->entries()) edited += !known.count(e.sources);
   const std::string text = format("%s: %zu kernels for %s", pack->path().c_str(), pack->entries().size(), pack->archs_text().c_str());
   if (trouble.empty() && edited)
-    trouble = format("%s; %lld of them are of other sources than this library's and are not used", text.c_str(), static_cast<long long>(edited));
+    trouble =
+        format("%s; %lld of them are of other sources than this library's and are not used", text.c_str(), static_cast<long long>(edited));
   lines.push_back({"pack", trouble.empty() ? "ok" : "warning", trouble.empty() ? text : trouble, trouble.empty() ? "" : advice});
 }
 

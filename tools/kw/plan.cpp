@@ -63,8 +63,13 @@ int run(const Options& options) {
     const CallInWords call(*op, arguments);
     for (const kw_device_facts& gpu : gpus) {
       json.open('{').key("op").string(op->contract.name).key("arguments").string(describe(*op, arguments));
+      json.key("copies").open('[');
+      for (const std::string& input : call.copies()) json.string(input);
+      json.close(']');
       plan_json(json, *op, call.bound(), gpu);
       text += (text.empty() ? "" : "\n") + describe_plan(call.bound(), gpu) + "args    " + describe(*op, arguments) + "\n";
+      for (const std::string& input : call.copies())
+        text += "copy    " + input + ": no kernel reads this layout, so a face makes it contiguous first, and counts that\n";
       if (options.has("--compile")) {
         const auto start = std::chrono::steady_clock::now();
         const size_t bytes = is_empty(call.bound()) ? 0 : compile_for(call.bound(), gpu);
@@ -89,7 +94,8 @@ const Verb plan_verb = {
     "Prints every kernel launch of a call: kernel, grid, threads, shared memory, and where its code is: in the pack, in the disk\n"
     "cache, or nowhere yet. Without --arg, the op's first bench case.\n"
     "Tensors are written name=dtype[sizes], attributes name=value; required tensors that are left out are derived from the\n"
-    "others (dy from x), optional ones are absent. Without --arch and --gpu: the GPU that is here, else sm_90.\n\n"
+    "others (dy from x), optional ones are absent. Strides may follow the sizes: x=bf16[64,4096:8192,2]; what a face would have to\n"
+    "copy is said. Without --arch and --gpu: the GPU that is here, else sm_90.\n\n"
     "example: kw plan OP --arg x=bf16[8192,4096] --arg eps=1e-5 --arch all",
     {{"--arg", "NAME=VALUE", "a tensor or an attribute; may be repeated"},
      {"--arch", "sm_90", "an architecture from sm_75 on, or all (sm_75, sm_80, sm_90, sm_100)"},

@@ -86,7 +86,11 @@ void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
                             boolean(!p.is_zero("softcap")), tile.name().c_str(), last.c_str()));
     out.tile(ForwardTile{tile, shared_bytes});
   };
-  if (const auto tile = choose_row_tile(gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles, p, type, p.dim("V"), 8))
+  // By the length alone: aligned rows and others must take kernels of the same bits. With 32000 elements of 16 bits in registers, 512
+  // threads take 128 each, and one block fills the multiprocessor.
+  constexpr int64_t in_registers = 16384;
+  const std::span<const TunedTile> tuned = gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles;
+  if (const auto tile = choose_row_tile(tuned, p, type, p.dim("V"), 8); tile && p.dim("V") <= in_registers)
     kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
   else if (const auto spread = spread_row_tile(p, gpu, type, p.dim("V"), 1, 1); spread && gradient)
     kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, spread_bytes(*spread, 1),

@@ -10,10 +10,10 @@ __all__ = ["AddRMSNorm", "RMSNorm"]
 class RMSNorm(torch.nn.Module):
     """y = x / sqrt(mean(x^2) + eps) * (weight + offset) over the last dimension; computed in f32 (f64 for f64).
 
-    x: [..., length], f16, bf16, f32 or f64. weight: [length], a parameter in x's dtype or f32, so initialised that weight + offset is 1; None,
-    which counts as ones, with elementwise_affine=False. rounding: "once", to x's dtype at the end (Gemma, with offset=1; torch.nn.RMSNorm), or
-    "before_weight", of the normalised x too (Llama, Mistral, Qwen, Phi-3). Parameter names are those of torch.nn.RMSNorm and of the Hugging Face
-    classes, so state dicts load unchanged."""
+    x: [..., length], f16, bf16, f32 or f64. weight: [length], a parameter in x's dtype or f32, so initialised that weight + offset is 1;
+    None, which counts as ones, with elementwise_affine=False. rounding: "once", to x's dtype at the end (Gemma, with offset=1;
+    torch.nn.RMSNorm), or "before_weight", of the normalised x too (Llama, Mistral, Qwen, Phi-3). Parameter names are those of
+    torch.nn.RMSNorm and of the Hugging Face classes, so state dicts load unchanged."""
 
     def __init__(
         self,
@@ -42,7 +42,8 @@ class RMSNorm(torch.nn.Module):
 
     def extra_repr(self) -> str:
         text = f"{self.length}, eps={self.eps}, elementwise_affine={self.weight is not None}"
-        return text + (f", offset={self.offset}" if self.offset else "") + (f", rounding={self.rounding}" if self.rounding != "once" else "")
+        rounding = f", rounding={self.rounding}" if self.rounding != "once" else ""
+        return text + (f", offset={self.offset}" if self.offset else "") + rounding
 
 
 class AddRMSNorm(RMSNorm):

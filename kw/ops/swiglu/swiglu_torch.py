@@ -2,7 +2,7 @@
 
 import torch
 
-from kernelwright.torch import is_served, only_forwards, served_dtypes, swiglu, swiglu_packed, transformers_swaps
+from kernelwright.torch import function_fingerprint, is_served, only_forwards, served_dtypes, swiglu, swiglu_packed, transformers_swaps
 
 __all__ = ["GatedMLP", "SwiGLU"]
 
@@ -46,19 +46,39 @@ class GatedMLP(torch.nn.Module):
 # ---- what accelerate() may swap ----------------------------------------------------------------------------------------------------
 
 _SERVED = served_dtypes("swiglu", "gate")
-_SILU = ("SiLU", "SiLUActivation")
+# Modules of the activations that the ops know; others, as the exact GELU, are left alone.
+_ACTIVATIONS = {"SiLU": "silu", "SiLUActivation": "silu", "GELUTanh": "gelu_tanh"}
+
+
+def _name(activation: torch.nn.Module) -> str | None:
+    return _ACTIVATIONS.get(type(activation).__name__)
 
 
 def _gated_forward(self, x):
     gate, up = self.gate_proj(x), self.up_proj(x)
     if not is_served(gate, _SERVED) or up.dtype != gate.dtype or not only_forwards(self.act_fn):
         return self.down_proj(self.act_fn(gate) * up)
-    return self.down_proj(swiglu(gate, up))
+    return self.down_proj(swiglu(gate, up, activation=_name(self.act_fn)))
 
 
-def _activation(mlp: torch.nn.Module) -> str | None:
-    name = type(mlp.act_fn).__name__
-    return None if name in _SILU else f"its activation is {name}, not SiLU"
+def _packed_forward(self, hidden_states):
+    both = self.gate_up_proj(hidden_states)
+    if not is_served(both, _SERVED) or not only_forwards(self.activation_fn):
+        gate, up = both.chunk(2, dim=-1)
+        return self.down_proj(up * self.activation_fn(gate))
+    return self.down_proj(swiglu_packed(both, activation=_name(self.activation_fn)))
+
+
+def _another_activation(attribute: str):
+    def refuse(mlp: torch.nn.Module) -> str | None:
+        kind = type(getattr(mlp, attribute))
+        if kind.__name__ not in _ACTIVATIONS:
+            return f"its activation is {kind.__name__}, not SiLU or the tanh form of GELU"
+        if function_fingerprint(kind.forward) is None or not kind.__module__.startswith(("torch.nn.", "transformers.")):
+            return f"its activation, {kind.__name__}, has been changed by other hands"
+        return None
+
+    return refuse
 
 
 def _plain(mlp: torch.nn.Module) -> str:
@@ -66,8 +86,10 @@ def _plain(mlp: torch.nn.Module) -> str:
 
 
 # Classes of one text: down_proj(act_fn(gate_proj(x)) * up_proj(x)).
-_GATED = "llama.LlamaMLP mistral.MistralMLP qwen2.Qwen2MLP qwen3.Qwen3MLP"
+_GATED = "llama.LlamaMLP mistral.MistralMLP qwen2.Qwen2MLP qwen3.Qwen3MLP gemma.GemmaMLP gemma2.Gemma2MLP gemma3.Gemma3MLP"
 SWAPS = [
-    *transformers_swaps(_GATED, "swiglu", _gated_forward, _activation, ("7d2027d4464e",)),
+    *transformers_swaps(_GATED, "swiglu", _gated_forward, _another_activation("act_fn"), ("7d2027d4464e",)),
+    # gate and up are halves of one product.
+    *transformers_swaps("phi3.Phi3MLP", "swiglu_packed", _packed_forward, _another_activation("activation_fn"), ("e8d404cbecb9",)),
     *transformers_swaps("phi.PhiMLP", None, refuse=_plain),
 ]

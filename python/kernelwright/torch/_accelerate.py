@@ -171,6 +171,7 @@ def accelerate(model: torch.nn.Module, ops: Collection[str] | None = None) -> Re
     Parameters keep their identity, so optimisers made before stay valid; state_dict keys and hooks stay. A copy (copy.deepcopy) or a
     pickle of a swapped module is of the original class. Calling it twice is harmless. Call it before torch.compile and before wrappers
     that change a module's class (fully_shard), which are left alone.
+    Where an op brings its gradient with it, a second backward (retain_graph) is refused by a sentence; undo() gives the stock code back.
     ops: names of the ops to put in; None means all. An op that builds upon a swap of another one (a layer upon its norm) needs that too.
     Raises TypeError when `model` is no module, kernelwright.ArgumentError for an op that no swap knows.
     """
