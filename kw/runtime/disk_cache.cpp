@@ -62,8 +62,7 @@ std::optional<CompiledKernel> load_from_disk(const Digest& key) {
   kernel.name.resize(header.name_bytes);
   kernel.code.resize(header.code_bytes);
   if (!read_at(file.fd, kernel.name.data(), kernel.name.size(), sizeof header) ||
-      !read_at(file.fd, kernel.code.data(), kernel.code.size(), sizeof header + header.name_bytes) ||
-      content_of(kernel) != header.content)
+      !read_at(file.fd, kernel.code.data(), kernel.code.size(), sizeof header + header.name_bytes) || content_of(kernel) != header.content)
     return std::nullopt;
   futimens(file.fd, nullptr);  // used now; on a read-only disk nothing is ever removed either
   return kernel;

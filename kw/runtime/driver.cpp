@@ -137,8 +137,9 @@ bool is_sticky(CUresult result) {
 }
 
 void throw_earlier(const Driver& cuda, const std::string& not_done, CUresult result) {
-  throw Error(KW_ERROR_DRIVER, not_done + ", because the CUDA context already had the error " + error_text(cuda, result) +
-                                   " from earlier work; the process has to be started anew. CUDA_LAUNCH_BLOCKING=1 shows which call it was");
+  throw Error(KW_ERROR_DRIVER,
+              not_done + ", because the CUDA context already had the error " + error_text(cuda, result) +
+                  " from earlier work; the process has to be started anew. CUDA_LAUNCH_BLOCKING=1 shows which call it was");
 }
 
 void check(const Driver& cuda, CUresult result, const char* doing) {

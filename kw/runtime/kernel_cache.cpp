@@ -31,9 +31,10 @@ Table& table() {
 
 void tell_about_ptx(const Nvrtc& compiler, Target target, int gpu_arch) {
   if (target.ptx)
-    warn(format("NVRTC %d.%d does not know sm_%d; kernels are compiled for compute_%d and finished by the driver. A newer NVRTC makes them "
-                "faster",
-                compiler.major, compiler.minor, gpu_arch, target.arch));
+    warn(
+        format("NVRTC %d.%d does not know sm_%d; kernels are compiled for compute_%d and finished by the driver. A newer NVRTC makes them "
+               "faster",
+               compiler.major, compiler.minor, gpu_arch, target.arch));
 }
 
 CompiledKernel code_for(const Nvrtc& compiler, const SourceSet& sources, const std::string& expression, Target target, Origin& origin) {

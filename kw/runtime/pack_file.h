@@ -25,11 +25,11 @@ struct PackHeader {  // all numbers little-endian
 };
 static_assert(sizeof(PackHeader) == 160);
 
-struct PackEntry {        // the index, behind the header, in order of `key`
-  Digest key{};           // pack_key
-  Digest sources{};       // of every text that went in
-  Digest content{};       // SHA-256 of the bytes at `offset`
-  uint64_t offset = 0;    // of expression, name and code, one behind the other
+struct PackEntry {      // the index, behind the header, in order of `key`
+  Digest key{};         // pack_key
+  Digest sources{};     // of every text that went in
+  Digest content{};     // SHA-256 of the bytes at `offset`
+  uint64_t offset = 0;  // of expression, name and code, one behind the other
   uint32_t expression_bytes = 0, name_bytes = 0, code_bytes = 0;
   int32_t arch = 0;  // 90 for sm_90
 };

@@ -49,7 +49,8 @@ std::string code_text(const kw_kernel& kernel, bool strided, const kw_device_fac
 }
 
 std::string launch_text(const kw_launch& l, const kw_kernel& kernel, bool strided, const kw_device_facts& gpu, int number) {
-  std::string text = format("launch %d  %s\n  source  %s\n  code    %s\n", number, kernel.name, kernel.source, code_text(kernel, strided, gpu).c_str());
+  std::string text =
+      format("launch %d  %s\n  source  %s\n  code    %s\n", number, kernel.name, kernel.source, code_text(kernel, strided, gpu).c_str());
   if (is_idle(l)) return text + "  nothing to do (an empty grid)\n";
   text += format("  grid    %s blocks of %s threads", shape(l.grid).c_str(), shape(l.block).c_str());
   if (l.cluster > 1) text += format(", clusters of %u", l.cluster);
@@ -68,8 +69,10 @@ std::string describe_plan(const Bound& bound, const kw_device_facts& gpu) {
   fill_launches(bound, gpu, choice, plan);
   check_launches(op, plan, choice, gpu, nullptr);
   const bool strided = is_strided(bound);
-  text += format("rows    aligned to %d bytes%s\n", alignment, strided ? ", of some tensor at more than one distance" : "") + traffic(bound);
-  for (int32_t i = 0; i < plan.launch_count; i++) text += launch_text(plan.launches[i], choice.kernels[plan.launches[i].kernel], strided, gpu, i + 1);
+  text +=
+      format("rows    aligned to %d bytes%s\n", alignment, strided ? ", of some tensor at more than one distance" : "") + traffic(bound);
+  for (int32_t i = 0; i < plan.launch_count; i++)
+    text += launch_text(plan.launches[i], choice.kernels[plan.launches[i].kernel], strided, gpu, i + 1);
   return text;
 }
 

@@ -7,8 +7,9 @@
 
 namespace kw {
 
-// Word 0: op, which float attributes are not zero, present inputs. Word 1: device, present results, strided or not, alignment. Then dimensions, type
-// variables (8 a word), int, bool and enumeration attributes. A variadic dimension reads -1: the number of rows may not choose.
+// Word 0: op, which float attributes are not zero, present inputs. Word 1: device, present results, strided or not, alignment. Then
+// dimensions, type variables (8 a word), int, bool and enumeration attributes. A variadic dimension reads -1: the number of rows may not
+// choose.
 struct ProblemKey {
   static constexpr int capacity = 2 + KW_MAX_SYMBOLS + KW_MAX_SYMBOLS / 8 + KW_MAX_ARGUMENTS;
   int32_t words = 0;

@@ -123,24 +123,26 @@ static void sizes() {
   KW_EXPECT_EQ(parse_bytes("4096"), 4096);
   KW_EXPECT_EQ(parse_bytes("512M"), int64_t{512} << 20);
   KW_EXPECT_EQ(parse_bytes("2G"), int64_t{2} << 30);
-  for (const char* bad : {"", "-1", "M", "1T", "1 M", "1.5G", "9999999999999999999", "9223372036854775807K"}) KW_EXPECT_EQ(parse_bytes(bad), -1);
+  for (const char* bad : {"", "-1", "M", "1T", "1 M", "1.5G", "9999999999999999999", "9223372036854775807K"})
+    KW_EXPECT_EQ(parse_bytes(bad), -1);
 }
 
 // Said once, nothing left behind, and reading goes on.
 static void no_room(const fs::path& dir) {
   setenv("KW_CACHE_DIR", dir.c_str(), 1);
   save_to_disk(key_of(1), kernel_of(1));
-  KW_EXPECT_EQ(in_a_child([&] {  // a file can grow to 1000 bytes only: to write, as good as a full disk
-                 signal(SIGXFSZ, SIG_IGN);
-                 const rlimit limit{1000, 1000};
-                 if (setrlimit(RLIMIT_FSIZE, &limit)) return 1;
-                 for (int n = 2; n < 6; n++) save_to_disk(key_of(n), kernel_of(n));
-                 deliver_warnings();
-                 if (warnings.size() != 1 || warnings[0].find("cannot be written: File too large; kernels are compiled anew") == std::string::npos)
-                   return 2;
-                 return is_right(1, load_from_disk(key_of(1))) ? 0 : 3;
-               }),
-               0);
+  KW_EXPECT_EQ(
+      in_a_child([&] {  // a file can grow to 1000 bytes only: to write, as good as a full disk
+        signal(SIGXFSZ, SIG_IGN);
+        const rlimit limit{1000, 1000};
+        if (setrlimit(RLIMIT_FSIZE, &limit)) return 1;
+        for (int n = 2; n < 6; n++) save_to_disk(key_of(n), kernel_of(n));
+        deliver_warnings();
+        if (warnings.size() != 1 || warnings[0].find("cannot be written: File too large; kernels are compiled anew") == std::string::npos)
+          return 2;
+        return is_right(1, load_from_disk(key_of(1))) ? 0 : 3;
+      }),
+      0);
   KW_EXPECT_EQ(std::distance(fs::directory_iterator(dir), fs::directory_iterator()), 1);
   // A read-only folder. Root may write everywhere, so another user tries.
   if (geteuid() == 0) {

@@ -217,14 +217,16 @@ static void calls(const fs::path& root, const PackFile& file) {
   KW_EXPECT_EQ(in_a_child("", comes_from_the_pack), 0);
   fs::remove(beside);
   // The plan says where the code is.
-  KW_EXPECT_EQ(in_a_child(good,
-                          [&] {
-                            alignas(64) static float x[64], y[64], z[64];
-                            const TestCall call(x, y, z, {2, 32}, {.a = 2}, KW_CUDA);
-                            if (describe_plan(call.bound, facts_of_arch("sm_90")).find("in the pack " + good.string()) == std::string::npos) return 1;
-                            return describe_plan(call.bound, facts_of_arch("sm_80")).find("compiled at the first call") != std::string::npos ? 0 : 2;
-                          }),
-               0);
+  KW_EXPECT_EQ(
+      in_a_child(good,
+                 [&] {
+                   alignas(64) static float x[64], y[64], z[64];
+                   const TestCall call(x, y, z, {2, 32}, {.a = 2}, KW_CUDA);
+                   if (describe_plan(call.bound, facts_of_arch("sm_90")).find("in the pack " + good.string()) == std::string::npos)
+                     return 1;
+                   return describe_plan(call.bound, facts_of_arch("sm_80")).find("compiled at the first call") != std::string::npos ? 0 : 2;
+                 }),
+      0);
 }
 
 // Rules that need a GPU's driver: one is pretended.
