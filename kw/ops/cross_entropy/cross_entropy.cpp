@@ -75,6 +75,24 @@ struct ForwardTile {
   uint32_t shared_bytes;  // dynamic, of a block
 };
 
+// The tile for a row in shared memory. As few threads as keep up with it, so that several rows are at work on a multiprocessor: one H200,
+// 2026-12-01, `kw bench`, share of the copy rate of 4240 GB/s, bf16 16384: 93 % with 128 threads, 74 with 512; 32000: 92 with 256, 87 with
+// 128, 62 in a cluster with 1024; f32 32000: 88 with 512 in a cluster of two, 85 with 1024; bf16 65536: 83 against 78.
+std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
+  const int64_t bytes = length * dtype_bytes(type);
+  const int32_t threads = bytes <= 40 << 10   ? 128
+                          : bytes <= 72 << 10 ? 256
+                                              : 512,
+                cluster = threads == 512 ? 2 : 1, vec = vector_elements(type);
+  if (bytes > 136 << 10 || gpu.arch < 80 || access_bytes(p, type, length) != 16 || (cluster > 1 && gpu.arch < 90))
+    return spread_row_tile(p, gpu, type, length, 1, 1);
+  const auto vectors = static_cast<int32_t>((length + int64_t{threads} * vec - 1) / (int64_t{threads} * vec));
+  const int64_t own = int64_t{vectors} * threads * 16 / cluster + sums_bytes(threads / cluster);
+  if (own > gpu.shared_per_block) return std::nullopt;
+  const int64_t blocks = std::min<int64_t>(gpu.shared_per_sm / own, 1024 / (threads / cluster));  // 64 registers each
+  return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster};
+}
+
 // Kernel 0: the rows. Where no gradient is wanted, a longer row need not be kept: streaming it reads as fast as memory gives it.
 void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
@@ -86,13 +104,13 @@ void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
                             boolean(!p.is_zero("softcap")), tile.name().c_str(), last.c_str()));
     out.tile(ForwardTile{tile, shared_bytes});
   };
-  // By the length alone: aligned rows and others must take kernels of the same bits. With 32000 elements of 16 bits in registers, 512
-  // threads take 128 each, and one block fills the multiprocessor.
-  constexpr int64_t in_registers = 16384;
+  // By the length alone: aligned rows and others must take kernels of the same bits. Beyond it, too few blocks of a row in registers share
+  // a multiprocessor for some to read while others compute: 78 % of the copy rate at 16384 elements of bf16, where shared memory gives 93.
+  constexpr int64_t in_registers = 8192;
   const std::span<const TunedTile> tuned = gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles;
   if (const auto tile = choose_row_tile(tuned, p, type, p.dim("V"), 8); tile && p.dim("V") <= in_registers)
     kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
-  else if (const auto spread = spread_row_tile(p, gpu, type, p.dim("V"), 1, 1); spread && gradient)
+  else if (const auto spread = shared_tile(p, gpu, type, p.dim("V")); spread && gradient)
     kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, spread_bytes(*spread, 1),
            format(", %d", spread->blocks));
   else

@@ -85,8 +85,8 @@ template <class T, class I, class W, bool gradient, bool smooth, bool capped, cl
 __global__ void __launch_bounds__(Tile::block, blocks) forward_shared(const ForwardParams p) {
   using A = acc_t<T>;
   constexpr int vectors = Tile::vectors;
-  static_assert(gradient && Tile::rows == 1 &&
-                Tile::lanes == 1);  // of 1024 threads: so a vector's number need not be known to the compiler
+  static_assert(gradient && Tile::rows == 1);
+  constexpr int lanes = Tile::lanes;
   Tile tile;
   Ring<vectors, 1, Tile::block> ring;  // filled once: each thread's vectors of the row
   const int64_t row = tile.team();
@@ -115,16 +115,22 @@ __global__ void __launch_bounds__(Tile::block, blocks) forward_shared(const Forw
   ring.template wait<0>();
   auto peaks = tile.sums(Peak<A>::none());
   auto sums = tile.sums(Vec<A, 2>{});
-#pragma unroll 4
-  for (int i = 0; i < vectors; i++) {
-    if (tile.start(i) >= p.length) break;
-    auto l = x(i);
-    if constexpr (capped)
-      for (int j = 0; j < Tile::vec; j++) l[j] = cap(l[j]);
-    peaks[0].add(l);
-    if constexpr (smooth) {
-      const auto w = weights.at(i);
-      for (int j = 0; j < Tile::vec; j++) sums[0][0] = fused(A(w[j]), from - l[j], sums[0][0]), sums[0][1] = sums[0][1] + A(w[j]);
+  constexpr int rounds = lanes >= 4 ? 1 : 4 / lanes;  // four vectors at once hide the exponentials' latency
+#pragma unroll rounds
+  for (int at = 0; at < vectors; at += lanes) {  // a round of the virtual lanes: which of them is known to the compiler
+#pragma unroll
+    for (int lane = 0; lane < lanes; lane++) {
+      const int i = at + lane;
+      if (i >= vectors || tile.start(i) >= p.length) break;
+      auto l = x(i);
+      if constexpr (capped)
+        for (int j = 0; j < Tile::vec; j++) l[j] = cap(l[j]);
+      peaks[lane].add(l);
+      if constexpr (smooth) {
+        const auto w = weights.at(i);
+        auto& sum = sums[lane];
+        for (int j = 0; j < Tile::vec; j++) sum[0] = fused(A(w[j]), from - l[j], sum[0]), sum[1] = sum[1] + A(w[j]);
+      }
     }
   }
   const Peak<A> peak = tile.total(peaks);
