@@ -2,8 +2,10 @@
 
     python benchmarks/canonical_tree.py build/kw rms_norm rms_norm_backward
 
-Writes a copy of the device code whose row words add as a tile would on its own (each thread one running sum, shuffles within a warp, then one
-value per warp), lets KW_KERNEL_PATH point to it, and runs `kw bench` on both, in turns, so that a clock that drifts meets both. Needs a GPU.
+Writes a copy of the device code whose row words add as a tile would on its own (each thread one running sum, shuffles within a warp, then
+one
+value per warp), lets KW_KERNEL_PATH point to it, and runs `kw bench` on both, in turns, so that a clock that drifts meets both. Needs a
+GPU.
 --write FOLDER only writes that copy.
 """
 

@@ -69,8 +69,8 @@ def copies(op: str) -> int:
 
 def load_library(path: str) -> list[str]:
     """Adds the ops of a shared library of yours, and returns their names. Where a framework's module (kernelwright.torch, ...) has been
-    imported already, it gets them too. Raises LoadError (an OSError) with a sentence when the library cannot be loaded or is malformed; nothing is added
-    then."""
+    imported already, it gets them too. Raises LoadError (an OSError) with a sentence when the library cannot be loaded or is
+    malformed; nothing is added then."""
     return _registry.load(path)
 
 

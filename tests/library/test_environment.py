@@ -6,7 +6,10 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("kw", "faces", "python", "tools", "testing", "emulator", "scripts", "tests", "benchmarks", "examples")
 # What the programs that we start look at, and what every program has.
 EVERYBODYS = {"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "LD_PRELOAD"}
-READS = re.compile(r"""(?:getenv\(|\benviron(?:\.get\(|\.pop\(|\.setdefault\(|\[)|\benviron,\s*)\s*["'](\w+)["']|["'](\w+)["']\s+(?:not\s+)?in os\.environ""")
+READS = re.compile(
+    r"""(?:getenv\(|\benviron(?:\.get\(|\.pop\(|\.setdefault\(|\[)|\benviron,\s*)\s*["'](\w+)["']"""
+    r"""|["'](\w+)["']\s+(?:not\s+)?in os\.environ"""
+)
 
 
 def read_in(text: str) -> set[str]:
