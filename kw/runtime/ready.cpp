@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "kw/runtime/context.h"
 #include "kw/runtime/device.h"
 #include "kw/runtime/dispatch.h"
 
@@ -25,7 +26,10 @@ const Ready& make_ready(const Bound& bound, const ProblemKey& key, int32_t align
     ready->from_disk |= !ready->sources.back()->root.empty();
   }
   // Side by side: a kernel that has to be compiled takes 60-200 ms, and NVRTC works for several threads at once.
-  const auto find = [&](int32_t i) { return &find_kernel(*ready->sources[i], ready->choice.kernels[i].name, ready->gpu->arch); };
+  const auto find = [&](int32_t i) {
+    ContextGuard guard(driver(), bound.raw.device_index);  // a fresh thread has none, and the driver answers no question about a kernel
+    return &find_kernel(*ready->sources[i], ready->choice.kernels[i].name, ready->gpu->arch);
+  };
   std::vector<std::future<const Kernel*>> others;
   for (int32_t i = 1; i < count; i++) others.push_back(std::async(std::launch::async, find, i));
   if (count > 0) ready->kernels[0] = find(0);

@@ -145,6 +145,7 @@ struct Gated {
         .input("gate", &gate)
         .input("up", &up)
         .result("y", &y)
+        .attribute("activation", 0)
         .dims(c.rows, c.length)
         .types(c.t, c.t)
         .run(kw::ops::swiglu::forward_cpu);
@@ -154,6 +155,7 @@ struct Gated {
         .input("up", &up)
         .result("dgate", &dgate)
         .result("dup", &dup)
+        .attribute("activation", 0)
         .dims(c.rows, c.length)
         .types(c.t, c.t)
         .run(kw::ops::swiglu::backward_cpu);
