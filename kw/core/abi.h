@@ -14,7 +14,7 @@ extern "C" {
 #define KW_ALIGN16 _Alignas(16)
 #endif
 
-#define KW_ABI_VERSION 2  // 2: rows lie at up to three distances; a problem says which results are wanted
+#define KW_ABI_VERSION 2      // 2: rows lie at up to three distances; a problem says which results are wanted
 #define KW_MAX_RANK 8         // dimensions of a tensor
 #define KW_MAX_ARGUMENTS 16   // inputs, and results, of one op
 #define KW_MAX_SYMBOLS 16     // named dimensions, and type variables, of one op
