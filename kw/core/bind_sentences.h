@@ -44,6 +44,7 @@ class Complaint {
 inline bool countable(const kw_tensor& t, const RowLayout& rows) {
   int64_t way = rows.length, bytes = 0, step = 0;
   if (rows.count == 0) return true;
+  if (rows.count == INT64_MAX) return false;  // beyond 64 bits: its sizes are no numbers to compute with
   for (int32_t i = 0; i < rows.distances; i++)
     if (__builtin_mul_overflow(rows.sizes[i] - 1, rows.strides[i], &step) || __builtin_add_overflow(way, step, &way)) return false;
   return !__builtin_mul_overflow(rows.count, rows.length, &bytes) && !__builtin_mul_overflow(bytes, dtype_bytes(t.dtype), &bytes) &&

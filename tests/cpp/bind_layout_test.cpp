@@ -72,8 +72,9 @@ void test_rows() {
     KW_EXPECT_EQ(rows.at(at), want);
     __extension__ using Wide = unsigned __int128;  // the device's division
     for (int i = 0; i < 2 && rows.size[i]; i++)
-      for (int64_t r : {int64_t{0}, at, at * rows.size[i], at * rows.size[i] - 1, (int64_t{1} << 62) / rows.size[i] * rows.size[i] * 2 - 1,
-                        std::numeric_limits<int64_t>::max()})
+      for (int64_t r : {int64_t{0}, at, std::numeric_limits<int64_t>::max() / rows.size[i] / 3 * rows.size[i],
+                        std::numeric_limits<int64_t>::max() / rows.size[i] / 3 * rows.size[i] - 1,
+                        std::numeric_limits<int64_t>::max() / rows.size[i] * rows.size[i] - 1, std::numeric_limits<int64_t>::max()})
         if (r >= 0)
           KW_EXPECT_EQ(
               static_cast<int64_t>(static_cast<uint64_t>(Wide{static_cast<uint64_t>(r)} * rows.reciprocal[i] >> 64) >> rows.shift[i]),
