@@ -11,7 +11,7 @@ import torch
 import kernelwright.torch as kt
 
 FORWARD = [op for op in s.all_ops() if op.gradient]
-WAYS = {"function": lambda op: getattr(kt, op.name), "dispatcher": s.public_op}
+WAYS = {"function": lambda op: s.function(op), "dispatcher": s.public_op}
 
 
 def first(y):
@@ -115,7 +115,7 @@ def test_forward_mode_is_refused(op, way):
 @pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
 def test_transforms(op):
     """torch.func: grad, vjp, vmap over leading and other dimensions, vmap of a batched weight, per-sample gradients."""
-    call = getattr(kt, op.name)
+    call = s.function(op)
     types = s.dtype_choices(op)[-1]
     batch = [s.sample(op, types, (3,), 8) for _ in range(4)]
     n = len(op.inputs)

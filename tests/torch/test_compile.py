@@ -19,7 +19,7 @@ def test_fullgraph_dynamic(op):
     """Forward and backward at several shapes, one graph, the same bits as eager."""
     torch._dynamo.reset()
     counter = torch._dynamo.testing.CompileCounterWithBackend("inductor")
-    call = getattr(kt, op.name)
+    call = s.function(op)
     compiled = torch.compile(lambda *a: first(call(a[0] * 2, *a[1:])), fullgraph=True, dynamic=True, backend=counter)
     types = s.dtype_choices(op)[-1]
     for leading, inner in (((4,), 8), ((7,), 24), ((9,), 40)):
@@ -42,14 +42,14 @@ def test_sentence_under_compile(op):
     arguments[last] = arguments[last][..., :3].contiguous()
     torch._dynamo.reset()
     with pytest.raises(Exception, match=f"{op.name}: {op.inputs[last].name} has "):
-        torch.compile(getattr(kt, op.name), fullgraph=True, backend="aot_eager")(*arguments)
+        torch.compile(s.function(op), fullgraph=True, backend="aot_eager")(*arguments)
 
 
 def test_written_op():
     torch._dynamo.reset()
 
     def f(into, x):
-        kt.test_add(into, x, 2.0, 3)
+        kt.test_add(into, x, factor=2.0, times=3)
         return into + 1
 
     a, b, x = torch.ones(2, 5), torch.ones(2, 5), torch.randn(2, 5)
@@ -67,7 +67,7 @@ def test_list_op():
 @pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
 def test_export_with_a_dynamic_dimension(op):
     types = s.dtype_choices(op)[-1]
-    call = getattr(kt, op.name)
+    call = s.function(op)
 
     class Module(torch.nn.Module):
         def forward(self, *tensors):
@@ -89,7 +89,7 @@ def test_fake_tensor_mode_and_make_fx(op):
     from torch.fx.experimental.proxy_tensor import make_fx
 
     arguments = s.sample(op, s.dtype_choices(op)[-1], (3,), 8)
-    call = getattr(kt, op.name)
+    call = s.function(op)
     real = first(call(*arguments))
     before = s.library.calls(op.name)
     with FakeTensorMode() as mode:
@@ -107,7 +107,7 @@ def test_fake_tensor_mode_and_make_fx(op):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_jit_trace(op):
     arguments = s.sample(op, s.dtype_choices(op)[-1], (3,), 8)
-    call = getattr(kt, op.name)
+    call = s.function(op)
     traced = torch.jit.trace(lambda x: first(call(x, *arguments[1:])), arguments[0], check_trace=False)
     other = torch.randn_like(arguments[0])
     assert torch.equal(traced(other), first(call(other, *arguments[1:])))

@@ -11,7 +11,7 @@ import kernelwright.torch as kt
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 FORWARD = [op for op in s.all_ops() if op.gradient and not op.name.startswith("test_")]
-WAYS = {"function": lambda op: getattr(kt, op.name), "dispatcher": s.public_op}
+WAYS = {"function": lambda op: s.function(op), "dispatcher": s.public_op}
 
 
 def first(y):
@@ -89,10 +89,10 @@ class TestStreams:
 @pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
 def test_thread_without_a_context(op):
     arguments, out = sample(op), []
-    thread = threading.Thread(target=lambda: out.append(first(getattr(kt, op.name)(*arguments))))
+    thread = threading.Thread(target=lambda: out.append(first(s.function(op)(*arguments))))
     thread.start()
     thread.join()
-    assert torch.equal(out[0], first(getattr(kt, op.name)(*arguments)))
+    assert torch.equal(out[0], first(s.function(op)(*arguments)))
 
 
 @pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
@@ -100,7 +100,7 @@ def test_device_memory_is_given_back(op):
     arguments = sample(op, grad=True)
 
     def step():
-        y = first(getattr(kt, op.name)(*arguments))
+        y = first(s.function(op)(*arguments))
         torch.autograd.grad(y, tensors(arguments), torch.ones_like(y))
 
     step()
@@ -116,7 +116,7 @@ def test_device_memory_is_given_back(op):
 @pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
 def test_reduce_overhead(op):
     torch._dynamo.reset()
-    call, arguments = getattr(kt, op.name), sample(op)
+    call, arguments = s.function(op), sample(op)
     compiled = torch.compile(lambda x: first(call(x, *arguments[1:])) + 1, fullgraph=True, mode="reduce-overhead")
     for _ in range(4):
         x = torch.randn_like(arguments[0])

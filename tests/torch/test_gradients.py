@@ -11,7 +11,7 @@ import kernelwright.torch as kt
 
 KNOWN = [op for op in s.all_ops() if op.name in TRUTH]
 DIFFERENTIABLE = [op for op in s.all_ops() if op.gradient and any("f64" in types.values() for types in s.dtype_choices(op))]
-WAYS = {"function": lambda op: getattr(kt, op.name), "dispatcher": s.public_op}
+WAYS = {"function": lambda op: s.function(op), "dispatcher": s.public_op}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -39,7 +39,7 @@ def test_upstream_gradients_of_any_layout(op):
     types = s.dtype_choices(op)[-1]
     for layout in ("expanded", "row expanded", "sliced", "transposed"):
         arguments = s.sample(op, types, (6,), 64, grad=True)
-        y = getattr(kt, op.name)(*arguments)
+        y = s.function(op)(*arguments)
         like, n = y.detach(), y.shape[-1]
         dy = {
             "expanded": lambda: torch.ones((), dtype=like.dtype, device=like.device).expand_as(like),
@@ -84,13 +84,13 @@ def test_each_input_alone(op):
     types = s.dtype_choices(op)[-1]
     tensors = range(len(op.inputs))
     arguments = s.sample(op, types, (4,), 16, grad=True)
-    y = getattr(kt, op.name)(*arguments)
+    y = s.function(op)(*arguments)
     y = y[0] if isinstance(y, tuple) else y
     dy = torch.randn_like(y)
     full = torch.autograd.grad(y, [arguments[i] for i in tensors], dy)
     for wanted in itertools.product([False, True], repeat=len(op.inputs)):
         some = [a.detach().requires_grad_(wanted[i]) if i in tensors else a for i, a in enumerate(arguments)]
-        out = getattr(kt, op.name)(*some)
+        out = s.function(op)(*some)
         out = out[0] if isinstance(out, tuple) else out
         assert out.requires_grad == any(wanted) and (out.grad_fn is None) == (not any(wanted))
         if any(wanted):

@@ -27,7 +27,7 @@ class RMSNorm(torch.nn.Module):
             torch.nn.init.ones_(self.weight)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return rms_norm(x, self.weight, self.eps)
+        return rms_norm(x, self.weight, eps=self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.length}, eps={self.eps}, elementwise_affine={self.weight is not None}"
@@ -39,13 +39,13 @@ _SERVED = (torch.float32, torch.bfloat16)
 def _llama_forward(self, hidden_states):
     if hidden_states.dtype not in _SERVED or hidden_states.dtype != self.weight.dtype:  # the stock result has the wider dtype then
         return self._stock_forward(hidden_states)
-    return rms_norm(hidden_states, self.weight, self.variance_epsilon)
+    return rms_norm(hidden_states, self.weight, eps=self.variance_epsilon)
 
 
 def _torch_forward(self, x):
     if x.dtype not in _SERVED or (self.weight is not None and x.dtype != self.weight.dtype):
         return self._stock_forward(x)
-    return rms_norm(x, self.weight, torch.finfo(x.dtype).eps if self.eps is None else self.eps)
+    return rms_norm(x, self.weight, eps=torch.finfo(x.dtype).eps if self.eps is None else self.eps)
 
 
 def _many_dimensions(norm: torch.nn.Module) -> str | None:
