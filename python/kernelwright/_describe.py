@@ -9,20 +9,14 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
 def parameters(op: Op) -> list[tuple[str, str, object]]:
-    """(name, annotation, default or `required`): the inputs, then the attributes, which are passed by name. An input's default is None
-    where it is optional and everything behind it is too."""
-    found, usable = [], True
-    for t in reversed(op.inputs):
-        usable = usable and t.optional and not t.is_list
-        found.append((t.name, _annotation(t), None if usable else required))
-    return found[::-1] + [(a.name, _annotation(a), required if a.required else a.default) for a in op.attributes]
+    """(name, annotation, default or `required`): the inputs, then the attributes, by position or by name. A default needs one for
+    everything behind it."""
+    return [(a.name, _annotation(a), default) for a, default in zip(op.arguments, op.defaults)]
 
 
 def signature(op: Op) -> str:
-    """(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-06) -> Tensor; the names it uses are in `NAMES`."""
+    """(x: Tensor, weight: Tensor | None = None, eps: float = 1e-06) -> Tensor; the names it uses are in `NAMES`."""
     texts = [f"{name}: {kind}" + ("" if default is required else f" = {default!r}") for name, kind, default in parameters(op)]
-    if op.attributes:
-        texts.insert(len(op.inputs), "*")
     return f"({', '.join(texts)}) -> {returns(op)}"
 
 

@@ -40,7 +40,7 @@ def test_on():
 @pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
 def test_taken(op):
     """Without and with a gradient, in the backward too: torch's dispatcher sees no op of ours, the counter sees every call."""
-    call = s.function(op)
+    call = getattr(kt, op.name)
     types = s.dtype_choices(op)[-1]
     before = kernelwright.calls(op.name)
     assert Watch(lambda: call(*s.sample(op, types))).ops == []
@@ -64,7 +64,7 @@ def test_same_bits_as_the_dispatcher(op):
             if r.present_with and arguments[[i.name for i in op.inputs].index(r.present_with)] is None:
                 assert x is None and y.shape == (0,)
             else:
-                assert torch.equal(x, y) and (x.dtype, x.stride(), x.device) == (y.dtype, y.stride(), y.device)
+                assert torch.allclose(x, y, 0, 0, equal_nan=True) and (x.dtype, x.stride(), x.device) == (y.dtype, y.stride(), y.device)
 
 
 LAYOUTS = {
@@ -87,16 +87,19 @@ def test_layouts(op, layout):
             plain = s.sample(op, types, (6,), 16)
             strided = [LAYOUTS[layout](a) if isinstance(a, torch.Tensor) and a.dim() == 2 else a for a in plain]
             plain = [a.contiguous() if isinstance(a, torch.Tensor) else a for a in strided]
-            strided, plain = ([a.detach().requires_grad_(grad) if isinstance(a, torch.Tensor) else a for a in v] for v in (strided, plain))
+            for v in (strided, plain):
+                v[:] = [a.detach() if isinstance(a, torch.Tensor) else a for a in v]
+                for a in s.wanted(op, v):
+                    a.requires_grad_(grad)
             copies = kernelwright.copies(op.name)
-            y = first(s.function(op)(*strided))
+            y = first(getattr(kt, op.name)(*strided))
             made = kernelwright.copies(op.name) - copies
             rows = sum(isinstance(a, torch.Tensor) and a.dim() == 2 for a in strided)
             assert made == (rows if layout in ("transposed", "every second column") else 0)
-            assert torch.equal(y, first(s.function(op)(*plain)))
+            assert torch.equal(y, first(getattr(kt, op.name)(*plain)))
             if grad:
-                wanted = [[a for a in v if isinstance(a, torch.Tensor)] for v in (strided, plain)]
-                other = first(s.function(op)(*plain))
+                wanted = [s.wanted(op, v) for v in (strided, plain)]
+                other = first(getattr(kt, op.name)(*plain))
                 for a, b in zip(torch.autograd.grad(y.sum(), wanted[0]), torch.autograd.grad(other.sum(), wanted[1]), strict=True):
                     assert torch.equal(a, b)
 
@@ -110,25 +113,25 @@ class TestStepsAside:
         a = self.arguments(op)
         negated = torch._neg_view(a[0])
         assert negated.is_neg()
-        assert torch.equal(first(s.function(op)(negated, *a[1:])), first(s.function(op)(-a[0], *a[1:])))
+        assert torch.equal(first(getattr(kt, op.name)(negated, *a[1:])), first(getattr(kt, op.name)(-a[0], *a[1:])))
 
     def test_zero_tensor(self, op):
         a = self.arguments(op)
         zero = torch._efficientzerotensor(a[0].shape, dtype=a[0].dtype, device=a[0].device)
-        assert torch.equal(first(s.function(op)(zero, *a[1:])), first(s.function(op)(torch.zeros_like(a[0]), *a[1:])))
+        assert torch.equal(first(getattr(kt, op.name)(zero, *a[1:])), first(getattr(kt, op.name)(torch.zeros_like(a[0]), *a[1:])))
 
     def test_subclass(self, op):
         class Sub(torch.Tensor):
             pass
 
         a = self.arguments(op)
-        y = first(s.function(op)(a[0].as_subclass(Sub), *a[1:]))
-        assert type(y) is Sub and torch.equal(y.as_subclass(torch.Tensor), first(s.function(op)(*a)))
+        y = first(getattr(kt, op.name)(a[0].as_subclass(Sub), *a[1:]))
+        assert type(y) is Sub and torch.equal(y.as_subclass(torch.Tensor), first(getattr(kt, op.name)(*a)))
 
     def test_parameter(self, op):
         a = self.arguments(op)
-        y = first(s.function(op)(torch.nn.Parameter(a[0]), *a[1:]))
-        assert type(y) is torch.Tensor and torch.equal(y, first(s.function(op)(*a)))
+        y = first(getattr(kt, op.name)(torch.nn.Parameter(a[0]), *a[1:]))
+        assert type(y) is torch.Tensor and torch.equal(y, first(getattr(kt, op.name)(*a)))
 
     def test_function_mode(self, op):
         from torch.overrides import TorchFunctionMode
@@ -142,29 +145,29 @@ class TestStepsAside:
 
         a = self.arguments(op)
         with Mode():
-            y = first(s.function(op)(*a))
-        assert any(op.name in name for name in seen) and torch.equal(y, first(s.function(op)(*a)))
+            y = first(getattr(kt, op.name)(*a))
+        assert any(op.name in name for name in seen) and torch.equal(y, first(getattr(kt, op.name)(*a)))
 
     def test_default_device(self, op):
         a = self.arguments(op)
-        wanted = first(s.function(op)(*a))
+        wanted = first(getattr(kt, op.name)(*a))
         torch.set_default_device("cpu")
         try:
-            assert torch.equal(first(s.function(op)(*a)), wanted)
+            assert torch.equal(first(getattr(kt, op.name)(*a)), wanted)
         finally:
             torch.set_default_device(None)
 
     def test_autocast(self, op):
         a = self.arguments(op)
         with torch.autocast(a[0].device.type, torch.bfloat16):
-            y = first(s.function(op)(*a))
-        assert torch.equal(y, first(s.function(op)(*a)))
+            y = first(getattr(kt, op.name)(*a))
+        assert torch.equal(y, first(getattr(kt, op.name)(*a)))
 
     def test_inference_mode(self, op):
         a = self.arguments(op)
         with torch.inference_mode():
-            y = first(s.function(op)(*a))
-        assert y.is_inference() and torch.equal(y, first(s.function(op)(*a)))
+            y = first(getattr(kt, op.name)(*a))
+        assert y.is_inference() and torch.equal(y, first(getattr(kt, op.name)(*a)))
 
 
 def test_without_the_c_module(monkeypatch):

@@ -168,7 +168,7 @@ def leak_cases():
 
     return {
         "fast": lambda: kt.test_blend(x, w),
-        "fast, a text": lambda: kt.test_blend(x, w, factor=2.0, kind="squared"),
+        "fast, a text": lambda: kt.test_blend(x, w, 2.0, "squared"),
         "fast, forward with gradient": lambda: kt.test_blend(gx, gw),
         "forward and backward": backward,
         "saved result": lambda: kt.test_grow(gx),

@@ -7,7 +7,7 @@ from .._manifest import Op
 
 
 def make_function(op: Op, entry, traced, is_compiling):
-    """def scale(x: Tensor, weight: Tensor | None = None, *, factor: float = 1e-06) -> Tensor: ..."""
+    """def scale(x: Tensor, weight: Tensor | None = None, factor: float = 1e-06) -> Tensor: ..."""
     names = ", ".join(a.name for a in op.arguments)
     scope = {"Tensor": Tensor, "_entry": entry, "_traced": traced, "_is_compiling": is_compiling}
     exec(NAMES, scope)
