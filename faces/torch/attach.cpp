@@ -56,6 +56,24 @@ int attach_all() {
   return libraries.attached;
 }
 
+// Shows the call to torch's profiler under the name that the dispatcher would give it. Without a profiler it costs the question.
+class Recorded {
+ public:
+  explicit Recorded(const Op& op) {
+    if (!shim().has_callbacks || !shim().has_callbacks()) return;
+    std::string name = std::string(name_space) + "::" + op.contract.name;
+    if (shim().aoti_record_function_start(name.c_str(), nullptr, nullptr, 0, &record_)) record_ = nullptr;
+  }
+  ~Recorded() {
+    if (record_) shim().aoti_record_function_end(record_);
+  }
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
+
+ private:
+  void* record_ = nullptr;
+};
+
 }  // namespace
 }  // namespace kw::torch_face
 
@@ -78,8 +96,10 @@ const char* kw_torch_schema(const kw_op* op, int with_saved) {
 uint64_t kw_torch_copies(const kw_op* op) { return kw::torch_face::copies(op_of(op)).load(); }
 
 int kw_torch_call(const kw_op* op, const kw_argument* inputs, const kw_attribute* attributes, int with_saved, void** results) {
-  return kw::guarded(
-      [&] { kw::torch_face::call(op_of(op), inputs, attributes, {.saved = with_saved != 0, .empty_for_absent = false}, results); });
+  return kw::guarded([&] {
+    kw::torch_face::Recorded recorded(op_of(op));
+    kw::torch_face::call(op_of(op), inputs, attributes, {.saved = with_saved != 0, .empty_for_absent = false}, results);
+  });
 }
 
 void* kw_torch_symbol(const char* name) { return kw::torch_face::find_symbol(name); }

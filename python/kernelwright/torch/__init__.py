@@ -14,7 +14,7 @@ from pathlib import Path
 import torch as _torch
 
 from .._library import library as _library
-from . import _accelerate, _autograd, _eager, _fake, _functions, _vmap
+from . import _accelerate, _eager, _functions, _kernels
 
 from ._accelerate import Report, Swap, accelerate
 
@@ -31,11 +31,7 @@ def _attach() -> None:
         _known[op.name] = _eager.Eager(op, _library.op)
     for op in new:
         e = _known[op.name]
-        _torch.library.register_fake(e.public._name, _fake.make_fake(op, op.outputs), lib=_registrations)
-        _torch.library.register_fake(e.private._name, _fake.make_fake(op, op.kept), lib=_registrations)
-        _autograd.register(op, e.formula, e.public, e.private, _registrations)
-        for target, results in ((e.public, op.outputs), (e.private, op.kept)):
-            _torch.library.register_vmap(target._name, _vmap.make_vmap(op, results, target), lib=_registrations)
+        _kernels.register(op, e.formula, e.public, e.private, _registrations)
     for op in new:
         e = _known[op.name]
         e.finish(_known.__getitem__)
