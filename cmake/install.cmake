@@ -10,7 +10,7 @@ foreach(target kwemu kw)
   endif()
 endforeach()
 
-install(FILES kw/core/abi.h kw/core/error.h kw/core/dtype.h kw/core/room.h kw/core/row_tile.h
+install(FILES kw/core/abi.h kw/core/error.h kw/core/dtype.h kw/core/room.h kw/core/row_tile.h kw/core/rows.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kw/core)
 install(FILES faces/c/kernelwright.h faces/c/typed.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faces/c)
 file(GLOB rooms CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/kw/ops" "${CMAKE_SOURCE_DIR}/kw/ops/*/*.cpp")

@@ -16,12 +16,15 @@ bool set_option(const std::string& name, const char* text) {
       if (!strcmp(text, names[i])) return o.schedule = (Schedule)i, true;
     return false;
   }
+  if (name == "findings") return o.findings = text, true;
   char* end = nullptr;
   u64 v = strtoull(text, &end, 10);
   if (end == text || *end) return false;
   if (name == "seed") return engine.random.seed(v), true;
   if (name == "detect") return o.detect = v != 0, true;
   if (name == "strict") return o.strict = v != 0, true;
+  if (name == "formal") return o.formal = v != 0, true;
+  if (name == "sample") return o.sample = v, v > 0;
   if (name == "max_reports") return o.max_reports = (u32)v, v > 0;
   if (name == "step_limit") return o.step_limit = v, v > 0;
   if (name == "stuck_ms") return o.stuck_ms = v, v > 0;
@@ -32,7 +35,8 @@ bool set_option(const std::string& name, const char* text) {
 }
 
 __attribute__((constructor)) void read_environment() {
-  for (const char* name : {"schedule", "seed", "detect", "strict", "max_reports", "step_limit", "stuck_ms", "only_block", "sms", "arch"}) {
+  for (const char* name : {"schedule", "seed", "detect", "strict", "formal", "max_reports", "step_limit", "stuck_ms", "only_block",
+                           "sample", "findings", "sms", "arch"}) {
     std::string variable = "KWEMU_";
     for (const char* c = name; *c; c++) variable += (char)toupper(*c);
     const char* value = getenv(variable.c_str());

@@ -19,15 +19,33 @@ void kwemu_clear_reports(void);
  *   seed         of shuffle and greedy
  *   detect       1 (default) | 0: without races and initialisation; bounds and alignment stay on
  *   strict       1: warnings, and races that store equal values, are errors
+ *   formal       1 (default): formal findings (a rule broken that today's hardware forgives) are errors; 0: they are only told
  *   max_reports  errors after which a launch ends (10)
  *   step_limit   observed accesses after which a launch ends (4e9)
  *   stuck_ms     milliseconds of processor time after which a thread that does nothing observable ends the launch (5000)
  *   only_block   run just this block of a grid (its linear index); -1 for all
+ *   sample       n: run every n-th block (or cluster) of a grid only
+ *   findings     a file that gets every finding as a line of JSON
  *   sms, arch    of the device: multiprocessors (4), compute capability without the point (90) */
 int kwemu_set(const char* option, const char* value);
 
 /* Bytes of the allocation that holds `p` which nothing has written since it was allocated or poisoned. */
 size_t kwemu_unwritten(const void* p);
+
+/* A whole CUDA program: its sources (.cu, .cpp, .c) become a shared library at `output`. 0, or 1 with the reasons in `log`: the compiler's
+ * words with the user's places, or the name of what is not supported. `sets`: NAME=VALUE, what variables and macros begin with. */
+struct kwemu_program {
+  const char* const* files;
+  const char* const* include_dirs;
+  const char* const* defines;
+  const char* const* sets;
+  int file_count, include_dir_count, define_count, set_count;
+  const char* standard; /* "17" when NULL */
+};
+int kwemu_program_build(const struct kwemu_program*, const char* output, char* log, size_t log_bytes);
+
+/* Loads such a library into this process, once, and calls its main; gives what main returns, 71 if there is none to call. */
+int kwemu_program_run(const char* library, int argc, char** argv);
 
 /* Makes a range undefined again: every byte 0xff (NaN in every floating format), never written. */
 void kwemu_poison(void* p, size_t bytes);

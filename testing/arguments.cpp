@@ -37,7 +37,7 @@ Argument parse_tensor(const Op& op, const std::string& name, std::string_view te
     complain(op, format("%s is not a tensor for %s: write dtype[sizes], as in %s=bf16[8192,4096]", quote(text).c_str(), name.c_str(),
                         name.c_str()));
   const std::string_view type = text.substr(0, open);
-  std::string_view list = text.substr(open + 1, text.size() - open - 2);
+  const std::string_view list = text.substr(open + 1, text.size() - open - 2);
   auto dtype = parse_dtype(type);
   if (!dtype) {
     std::vector<std::string> names;
@@ -47,14 +47,23 @@ Argument parse_tensor(const Op& op, const std::string& name, std::string_view te
   }
   a.present = true;
   a.dtype = *dtype;
-  if (!list.empty())
-    for (;;) {
-      const size_t comma = list.find(',');
-      if (a.sizes.size() == KW_MAX_RANK) complain(op, format("%s has more than %d dimensions", name.c_str(), KW_MAX_RANK));
-      a.sizes.push_back(parse_size(op, name, list.substr(0, comma)));
-      if (comma == list.npos) break;
-      list.remove_prefix(comma + 1);
+  const size_t colon = list.find(':');
+  const auto numbers = [&](std::string_view text, std::vector<int64_t>& out) {
+    while (!text.empty()) {
+      const size_t comma = text.find(',');
+      if (out.size() == KW_MAX_RANK) complain(op, format("%s has more than %d dimensions", name.c_str(), KW_MAX_RANK));
+      out.push_back(parse_size(op, name, text.substr(0, comma)));
+      if (comma == text.npos) break;
+      text.remove_prefix(comma + 1);
+      if (text.empty()) parse_size(op, name, text);
     }
+  };
+  numbers(list.substr(0, colon), a.sizes);
+  if (colon != list.npos) {
+    numbers(list.substr(colon + 1), a.strides);
+    if (a.strides.size() != a.sizes.size())
+      complain(op, format("%s has %zu sizes, but %zu strides", name.c_str(), a.sizes.size(), a.strides.size()));
+  }
   int64_t bytes = dtype_bytes(a.dtype);
   for (int64_t s : a.sizes)
     if (__builtin_mul_overflow(bytes, std::max<int64_t>(s, 1), &bytes))
@@ -160,6 +169,7 @@ std::string describe(const Op& op, const Arguments& arguments) {
       const Argument& a = arguments.inputs[i];
       std::string sizes = std::string(dtype_name(a.dtype)) + "[";
       for (size_t k = 0; k < a.sizes.size(); k++) sizes += (k ? "," : "") + std::to_string(a.sizes[k]);
+      for (size_t k = 0; k < a.strides.size(); k++) sizes += (k ? "," : ":") + std::to_string(a.strides[k]);
       add(c.inputs[i].name, sizes + "]");
     }
   for (size_t i = 0; i < c.attributes.size(); i++) {
@@ -185,6 +195,12 @@ std::string describe(const Op& op, const Arguments& arguments) {
     }
   }
   return text;
+}
+
+void refuse_strides(const Op& op, const Arguments& arguments) {
+  for (size_t i = 0; i < arguments.inputs.size(); i++)
+    if (!arguments.inputs[i].strides.empty())
+      complain(op, format("strides for %s: only kw plan takes them; kw check has --layout", op.contract.inputs[i].name.c_str()));
 }
 
 Symbols unknown_symbols(const Contract& c) {

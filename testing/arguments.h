@@ -1,4 +1,5 @@
-// Arguments of a call as text and as data: "x=bf16[8192,4096] weight=none eps=1e-5". Used by `kw plan`, `kw bench` and `kw check`.
+// Arguments of a call as text and as data: "x=bf16[8192,4096] weight=none eps=1e-5"; with strides, "x=bf16[8192,4096:8192,2]". Used by `kw
+// plan`, `kw bench` and `kw check`.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@ struct Argument {  // one input
   bool present = false;
   DType dtype = KW_F32;
   std::vector<int64_t> sizes;
+  std::vector<int64_t> strides;  // elements; empty: contiguous
 };
 
 struct AttributeValue {  // f for float; i for int, bool and enumerations; s for str
@@ -38,6 +40,7 @@ struct Symbols {
 // a sentence; whether shapes agree with each other is bind_inputs' to say.
 Arguments parse_arguments(const Op& op, const std::vector<std::string>& words);
 std::string describe(const Op& op, const Arguments& arguments);  // the words again, defaults left out
+void refuse_strides(const Op& op, const Arguments& arguments);   // throws when some are written: for verbs that choose layouts themselves
 
 Symbols unknown_symbols(const Contract& contract);
 Symbols solve(const Op& op, const Arguments& arguments);     // from the inputs that are present

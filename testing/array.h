@@ -1,4 +1,5 @@
-// A small tensor for tests of a room's laws: numbers in, numbers out, f32 or bf16 in between, on the host or wherever `run` puts it.
+// A small tensor for tests of a room's laws: numbers in, numbers out, f16, bf16, f32 or f64 in between, on the host or wherever `run` puts
+// it.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -38,11 +39,19 @@ class Array {
   std::vector<unsigned char>& bytes() { return bytes_; }
 
   double get(int64_t row, int64_t i) const {
+    if (dtype_ == KW_I64) return static_cast<double>(read<int64_t>(row, i));
+    if (dtype_ == KW_I32) return read<int32_t>(row, i);
+    if (dtype_ == KW_F64) return read<double>(row, i);
     if (dtype_ == KW_F32) return read<float>(row, i);
+    if (dtype_ == KW_F16) return static_cast<double>(read<_Float16>(row, i));
     return bf16_value(read<uint16_t>(row, i));
   }
   void set(int64_t row, int64_t i, double value) {
+    if (dtype_ == KW_I64) return write(row, i, static_cast<int64_t>(value));
+    if (dtype_ == KW_I32) return write(row, i, static_cast<int32_t>(value));
+    if (dtype_ == KW_F64) return write(row, i, value);
     if (dtype_ == KW_F32) return write(row, i, static_cast<float>(value));
+    if (dtype_ == KW_F16) return write(row, i, static_cast<_Float16>(value));
     write(row, i, bf16_bits(static_cast<float>(value)));
   }
   Array& random(unsigned seed, double mean = 0) {
@@ -105,11 +114,13 @@ class Array {
   std::vector<unsigned char> bytes_;
 };
 
-// Is `got` the rounding of a number within `slack` of `want`?  slack = `units` f32 roundings of a sum of size `magnitude`.
+// Is `got` the rounding of a number within `slack` of `want`?  slack = `units` roundings of the accumulator (f32, or f64 for f64) of a sum
+// of size `magnitude`.
 inline bool close(double got, double want, DType dtype, double units, double magnitude) {
   if (std::isnan(want) || std::isinf(want)) return std::isnan(want) ? std::isnan(got) : got == want;
-  const double spacing = std::fabs(want) * (dtype == KW_F32 ? 0x1p-23 : 0x1p-7);
-  return std::fabs(got - want) <= 0.501 * spacing + units * 0x1p-24 * magnitude + 1e-38;
+  const double relative = dtype == KW_F64 ? 0x1p-52 : dtype == KW_F32 ? 0x1p-23 : dtype == KW_F16 ? 0x1p-10 : 0x1p-7;
+  const double smallest = dtype == KW_F16 ? 0x1p-25 : 1e-38;
+  return std::fabs(got - want) <= 0.501 * relative * std::fabs(want) + units * (dtype == KW_F64 ? 0x1p-53 : 0x1p-24) * magnitude + smallest;
 }
 
 }  // namespace kw::test

@@ -21,14 +21,15 @@ bool same_number(const Tensor& a, int64_t i, const Tensor& b, int64_t k) {
   return is_floating(a.dtype) && std::isnan(load_number(a.dtype, p)) && std::isnan(load_number(b.dtype, q));
 }
 
-bool judged(const Op& op, size_t r, const Tensor& t) { return t.present && op.contract.results[r].kind != Result::Kind::scratch; }
+bool judged(const Output& output, const Tensor& t) { return t.present && !output.scratch; }
 
 void expect_equal(const Op& op, const std::vector<Tensor>& a, const std::vector<Tensor>& b, const std::string& when) {
+  const std::vector<Output> outputs = outputs_of(op);
   for (size_t r = 0; r < a.size(); r++) {
-    if (!judged(op, r, a[r])) continue;
+    if (!judged(outputs[r], a[r])) continue;
     for (int64_t i = 0, n = a[r].elements(); i < n; i++)
       if (!same_number(a[r], i, b[r], i))
-        throw Fault{format("element %lld of %s differs %s: %.9g, then %.9g", static_cast<long long>(i), op.contract.results[r].name.c_str(),
+        throw Fault{format("element %lld of %s differs %s: %.9g, then %.9g", static_cast<long long>(i), outputs[r].name.c_str(),
                            when.c_str(), a[r].at(i), b[r].at(i))};
   }
 }
@@ -52,12 +53,19 @@ class Checker {
       return out;
     };
     compare("repeat", plain({{16, length}, {std::min<int64_t>(small / 8, 4096), 8}}), &Checker::repeat);
-    bool rows = false;
-    for (const Result& r : op_.contract.results) rows |= r.kind != Result::Kind::scratch && has_rows(r.type);
-    if (rows)
+    bool rows = false, together = false;
+    for (const Output& o : outputs_) rows |= !o.scratch && has_rows(o.type), together |= o.type.fold == Fold::all;
+    if (together)
+      skip("rows", "a result is made of all rows together");
+    else if (rows)
       compare("rows", plain({{5, 33}, {7, length}, {33, 64}}), &Checker::rows);
     else
       skip("rows", "no result has rows");
+    if (rows)
+      compare("places", options_.scope.quick ? plain({{6, length}}) : plain({{5, 33}, {6, length}, {3, small / 8}}), &Checker::places);
+    else
+      skip("places", "no result has rows");
+    compare("far", smallest(plain({{3, 40}})), &Checker::far);
     compare("refusal", plain({{3, 16}}), &Checker::refusal);
     return std::move(reports_);
   }
@@ -149,7 +157,7 @@ class Checker {
         continue;
       }
       arguments.inputs[i].sizes[0] = n;
-      Tensor t(inputs[i].dtype, arguments.inputs[i].sizes, row_rank(type));
+      Tensor t(inputs[i].dtype, arguments.inputs[i].sizes);
       const int64_t length = inputs[i].elements() / inputs[i].sizes[0];
       for (int64_t e = 0; e < n * length; e++) t.set(e, inputs[i].at(first * length + e));
       out.push_back(std::move(t));
@@ -160,11 +168,11 @@ class Checker {
   void expect_rows(const std::vector<Tensor>& all, int64_t first, int64_t n, int64_t rows, const std::vector<Tensor>& part,
                    const std::string& when) {
     for (size_t r = 0; r < all.size(); r++) {
-      if (!judged(op_, r, all[r]) || !has_rows(op_.contract.results[r].type)) continue;
+      if (!judged(outputs_[r], all[r]) || !has_rows(outputs_[r].type)) continue;
       const int64_t length = all[r].elements() / rows;
       for (int64_t i = 0; i < n * length; i++)
         if (!same_number(all[r], first * length + i, part[r], i))
-          throw Fault{format("%s[%lld,%lld] is %.9g among %lld rows, but %.9g %s", op_.contract.results[r].name.c_str(),
+          throw Fault{format("%s[%lld,%lld] is %.9g among %lld rows, but %.9g %s", outputs_[r].name.c_str(),
                              static_cast<long long>(first + i / length), static_cast<long long>(i % length), all[r].at(first * length + i),
                              static_cast<long long>(rows), part[r].at(i), when.c_str())};
     }
@@ -189,7 +197,7 @@ class Checker {
       auto part = [&](int64_t first, int64_t n) {
         std::vector<Tensor> out(results.size());
         for (size_t r = 0; r < results.size(); r++) {
-          if (!judged(op_, r, results[r]) || !has_rows(op_.contract.results[r].type)) continue;
+          if (!judged(outputs_[r], results[r]) || !has_rows(outputs_[r].type)) continue;
           const int64_t width = results[r].elements() / rows;
           out[r] = Tensor(results[r].dtype, {n * width});
           for (int64_t e = 0; e < n * width; e++) {
@@ -206,6 +214,42 @@ class Checker {
     }
   }
 
+  // A row's bits do not depend on where it lies: another alignment takes other accesses, and may take another tile or kernel.
+  void places(const Case& c) {
+    const std::vector<Tensor> all = call(c, make_inputs(op_, c));
+    const int64_t rows = row_count(op_, c.arguments);
+    for (Layout layout : {Layout::row_gap, Layout::both, Layout::mixed}) {
+      Case elsewhere = c;
+      elsewhere.layout = layout;
+      const std::vector<Tensor> inputs = make_inputs(op_, elsewhere);
+      bool same = true;  // in a mixture that repeats rows, inputs are others
+      const std::vector<Tensor> plain_inputs = make_inputs(op_, c);
+      for (size_t i = 0; i < inputs.size(); i++) same = same && (!inputs[i].present || inputs[i].numbers() == plain_inputs[i].numbers());
+      if (!same) continue;
+      const std::vector<Tensor> results = run_once(device_, op_, c.arguments, inputs, poisons[turn_++ % 2], layout, c.seed);
+      expect_rows(all, 0, rows, rows, results, std::string("in the layout ") + layout_name(layout));
+    }
+  }
+
+  // Of cases that differ in dtypes, the one with the fewest bytes.
+  std::vector<Case> smallest(std::vector<Case> cases) {
+    const auto bytes = [](const Case& c) {
+      int64_t sum = 0;
+      for (const Argument& a : c.arguments.inputs) sum += a.present ? dtype_bytes(a.dtype) : 0;
+      return sum;
+    };
+    std::sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) { return bytes(a) < bytes(b); });
+    if (cases.size() > 1) cases.resize(1);
+    return cases;
+  }
+
+  // Rows more than 2^30 elements apart, so that the third lies beyond 2^31. The memory in between is never touched.
+  void far(const Case& c) {
+    const std::vector<Tensor> inputs = make_inputs(op_, c), near = call(c, inputs);
+    const std::vector<Tensor> results = run_far(device_, op_, c.arguments, inputs);
+    expect_equal(op_, near, results, "when rows lie 2^30 elements apart");
+  }
+
   // A call that breaks the contract is refused with a sentence that names the op and the argument.
   void refusal(const Case& c) {
     for (size_t i = 0; i < op_.contract.inputs.size(); i++) {
@@ -215,6 +259,7 @@ class Checker {
       wrong.arguments.inputs[i].dtype =
           op_.contract.inputs[i].type.element.kind == ElementType::Kind::fixed && c.arguments.inputs[i].dtype == KW_I8 ? KW_F32 : KW_I8;
       refused(wrong, name, "a wrong dtype");
+      every_second_column(c, i, name);
       if (!op_.contract.inputs[i].type.optional) {
         wrong = c;
         wrong.arguments.inputs[i].present = false;
@@ -222,6 +267,31 @@ class Checker {
       }
     }
   }
+  // Every second column is no row that an op reads: faces learn that they have to copy, and the call itself is refused.
+  void every_second_column(const Case& c, size_t input, const std::string& name) {
+    const TensorType& type = op_.contract.inputs[input].type;
+    std::vector<Tensor> inputs = make_inputs(op_, c);
+    if (!has_rows(type) || row_rank(type) == 0 || inputs[input].sizes.back() < 2) return;
+    const auto needs = [&] { return needs_copy(inputs[input].view(nullptr, device_.type(), device_.index()), row_rank(type)); };
+    if (needs()) throw Fault{name + " is said to need a copy, but is contiguous"};
+    for (int64_t& stride : inputs[input].strides) stride *= 2;
+    if (!needs()) throw Fault{name + " is said to need no copy, but has only every second column of a tensor"};
+    std::vector<kw_tensor> views(inputs.size());
+    std::vector<kw_argument> raw(inputs.size());
+    for (size_t i = 0; i < inputs.size(); i++)
+      if (inputs[i].present) views[i] = inputs[i].view(nullptr, device_.type(), device_.index()), raw[i] = {&views[i], 1};
+    const std::vector<kw_attribute> attributes = raw_attributes(op_, c.arguments);
+    try {
+      Bound bound;
+      bind_inputs(op_, raw.data(), attributes.data(), bound);
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      if (text.find(name + " has a layout that the op cannot read") == text.npos) throw Fault{"every second column is refused by: " + text};
+      return;
+    }
+    throw Fault{"every second column of " + name + " was accepted"};
+  }
+
   void refused(const Case& c, const std::string& name, const char* what) {
     const std::vector<Tensor> inputs = make_inputs(op_, c);
     try {
@@ -237,6 +307,7 @@ class Checker {
 
   Device& device_;
   const Op& op_;
+  const std::vector<Output> outputs_ = outputs_of(op_);
   CheckOptions options_;
   const std::function<void(const LayerReport&)>& report_;
   std::vector<LayerReport> reports_;

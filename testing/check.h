@@ -12,8 +12,13 @@ namespace kw::test {
 struct Fault {
   std::string sentence;
 };
+// Gives the outputs (outputs_of).
 std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& arguments, const std::vector<Tensor>& inputs,
-                             unsigned char poison, int64_t result_offset = 0);
+                             unsigned char poison, Layout results = Layout::plain, uint64_t seed = 1);
+
+// The same with every tensor that has rows spread out, 2^30 elements and more from one row to the next, in memory that is touched nowhere
+// else. The case has one leading dimension, and contiguous inputs.
+std::vector<Tensor> run_far(Device& device, const Op& op, const Arguments& arguments, const std::vector<Tensor>& inputs);
 
 // Two different fills for results before a call: what both calls leave as it was has not been written. 0xFF is NaN in every floating
 // type, 0x7B is finite in every one.
@@ -45,7 +50,9 @@ struct CheckOptions {
 };
 
 // The layers in order: shapes, dtypes, values, layouts, repeat (bitwise equal reruns, other inputs in between, other thread counts),
-// rows (a row alone gives the same bits; a NaN stays in its row), refusal (a wrong call is refused with a sentence and writes nothing).
+// rows (a row alone gives the same bits; a NaN stays in its row), places (so it does at any address), far (64-bit indices: a row beyond
+// 2^31 elements), refusal (a wrong call is refused with a sentence and writes nothing; so is every second column, which faces have to
+// copy).
 std::vector<LayerReport> check_op(Device& device, const Op& op, const CheckOptions& options,
                                   const std::function<void(const LayerReport&)>& report = {});
 

@@ -20,7 +20,7 @@ std::string text(double v) { return std::isnan(v) ? "nan" : format("%.9g", v); }
 
 }  // namespace
 
-Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random) {
+Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random, int roundings) {
   Grade g;
   const std::vector<double>&want = truth.want[index], &moves = truth.moves[index], &wavers = truth.wavers[index];
   const std::vector<double> value = got.numbers();
@@ -57,7 +57,9 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
       if (v != w) fail(i, ""), wrong++;
       continue;
     }
-    const double a = unit * (growth * moves[i] + 4 * wavers[i]) + least;
+    // In between, a number may be subnormal; what it is multiplied with then is taken to be at most 8.
+    const double between = (roundings - 1) * (unit_roundoff(type) * std::fabs(w) + 4 * smallest(type));
+    const double a = unit * (growth * moves[i] + 4 * wavers[i]) + least + between;
     if (std::isinf(v)) {
       const bool right_side = (v > 0) == (w > 0);
       if (!right_side || std::fabs(w) + a < limit) fail(i, ", which does not overflow"), wrong++;
@@ -75,7 +77,7 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
     }
     g.worst = std::max(g.worst, std::fabs(error) / bound);
     g.spacings = std::max(g.spacings, std::fabs(error) / step);
-    const double usual = 4 * unit * (moves[i] + wavers[i]), share = error / (step / 2 + usual);
+    const double usual = 4 * unit * (moves[i] + wavers[i]), share = error / (step / 2 + usual + between);
     squares += share * share;
     counted++;
     if (usual > step / 16) continue;

@@ -13,9 +13,7 @@ namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr const char* value_names[] = {"random",  "constant", "huge",  "small",    "tiny", "mean1000",
                                        "outlier", "last",     "zeros", "infinity", "nan"};
-constexpr const char* layout_names[] = {"plain", "row_gap", "offset", "both", "odd_ones"};
-static_assert(std::size(value_names) == static_cast<size_t>(Values::count) &&
-              std::size(layout_names) == static_cast<size_t>(Layout::count));
+static_assert(std::size(value_names) == static_cast<size_t>(Values::count));
 
 template <class E, size_t n>
 std::optional<E> parse_name(const char* const (&names)[n], std::string_view name) {
@@ -60,9 +58,7 @@ double draw(Values values, DType dtype, int64_t i, int64_t length, Random& rando
 }  // namespace
 
 const char* values_name(Values values) { return value_names[static_cast<int>(values)]; }
-const char* layout_name(Layout layout) { return layout_names[static_cast<int>(layout)]; }
 std::optional<Values> parse_values(std::string_view name) { return parse_name<Values>(value_names, name); }
-std::optional<Layout> parse_layout(std::string_view name) { return parse_name<Layout>(layout_names, name); }
 
 std::string describe(const Op& op, const Case& c) {
   std::string text = "--arg '" + describe(op, c.arguments) + "'";
@@ -76,6 +72,14 @@ void fill(Tensor& tensor, Values values, uint64_t seed) {
   for (int64_t i = 0, n = tensor.elements(); i < n; i++) tensor.set(i, draw(values, tensor.dtype, i, n, random));
 }
 
+std::vector<Output> outputs_of(const Op& op) {
+  std::vector<Output> out;
+  for (const Result& r : op.contract.results) out.push_back({r.name, r.type, r.kind == Result::Kind::scratch, -1});
+  for (size_t i = 0; i < op.contract.inputs.size(); i++)
+    if (const Input& in = op.contract.inputs[i]; in.type.written) out.push_back({in.name, in.type, false, static_cast<int>(i)});
+  return out;
+}
+
 bool has_rows(const TensorType& type) {
   return std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.variadic; });
 }
@@ -86,6 +90,27 @@ int64_t row_count(const Op& op, const Arguments& arguments) {
     if (op.contract.dim_variadic[d]) return std::max<int64_t>(s.dims[d], 0);
   return 1;
 }
+
+namespace {
+
+// Whole numbers that count within a dimension; one in eight is what an integer attribute says, for that may be a number with a meaning of
+// its own. Where other inputs have NaNs and infinities, some are out of bounds: just so, and so far that an address would wrap around.
+void fill_indices(Tensor& t, const Op& op, const Case& c, int below, Random& random) {
+  const int64_t size = solve(op, c.arguments).dims[static_cast<size_t>(below)];
+  std::vector<double> special;
+  for (size_t i = 0; i < op.contract.attributes.size(); i++)
+    if (op.contract.attributes[i].type == Attribute::Type::integer) special.push_back(static_cast<double>(c.arguments.attributes[i].i));
+  const double wrong[] = {-1, static_cast<double>(size), -0x1p31, 0x1p31 - 1, 0x1p40};
+  const bool hostile = c.values == Values::nan || c.values == Values::infinity;
+  for (int64_t i = 0, n = t.elements(); i < n; i++) {
+    double value = size > 0 ? static_cast<double>(random.below(static_cast<uint64_t>(size))) : 0;
+    if (!special.empty() && random.below(8) == 0) value = special[random.below(special.size())];
+    if (hostile && random.below(4) == 0) value = wrong[random.below(t.dtype == KW_I64 ? 5 : 4)];
+    t.set(i, value);
+  }
+}
+
+}  // namespace
 
 std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
   std::vector<Tensor> out;
@@ -98,18 +123,17 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
       continue;
     }
     const bool rows = has_rows(type);
-    const int inner = rows ? row_rank(type) : 0;
-    // Gaps and offsets differ from tensor to tensor, so that taking one's stride for another's shows; odd ones break every vector width,
-    // and in the layout `row_gap` a multiple of 8 keeps 16-bit vectors aligned.
-    const int64_t gap = c.layout == Layout::row_gap ? 8 * static_cast<int64_t>(k + 1)
-                        : c.layout == Layout::both  ? static_cast<int64_t>(2 * k + 1)
-                                                    : 0;
-    const int64_t offset = c.layout == Layout::offset || c.layout == Layout::both ? static_cast<int64_t>(2 * k + 1) : 0;
-    Tensor t(a.dtype, a.sizes, inner, gap, offset, c.layout == Layout::odd_ones);
+    const int inner = rows ? row_rank(type) : static_cast<int>(a.sizes.size());
+    Tensor t(a.dtype, a.sizes, arrange(c.layout, a.sizes, inner, k, c.seed, type.written));
     int64_t length = 1;  // of a row; a tensor without rows is one row
     for (size_t d = rows ? a.sizes.size() - static_cast<size_t>(inner) : 0; d < a.sizes.size(); d++) length *= a.sizes[d];
     const int64_t count = t.elements();
     Random random(c.seed * 1000003 + k);
+    if (op.contract.inputs[k].below >= 0) {
+      fill_indices(t, op, c, op.contract.inputs[k].below, random);
+      out.push_back(std::move(t));
+      continue;
+    }
     for (int64_t i = 0; i < count; i++) t.set(i, draw(c.values, a.dtype, length ? i % length : 0, length, random));
     if (rows && count && is_floating(a.dtype) && (c.values == Values::nan || c.values == Values::infinity)) {
       // Other rows for each input; a single row takes its one in the first input only.
@@ -321,11 +345,15 @@ std::vector<Case> value_cases(const Op& op, const Scope& scope) {
 std::vector<Case> layout_cases(const Op& op, const Scope& scope) {
   std::vector<Case> out;
   const std::vector<Shape> shapes =
-      scope.quick ? std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}}
-                  : std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}, {{2, 3}, 256}, {{4}, 1000}, {{1}, 129}, {{}, 40}, {{3}, 8200}};
-  for (const Symbols& types : type_combinations(op.contract))
-    for (int l = 1; l < static_cast<int>(Layout::count); l++)
-      for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, 0, Values::random, static_cast<Layout>(l));
+      scope.quick ? std::vector<Shape>{{{5}, 64}, {{1, 3, 1}, 33}, {{2, 3, 4}, 40}}
+                  : std::vector<Shape>{{{5}, 64},   {{1, 3, 1}, 33}, {{2, 3}, 256},   {{4}, 1000},         {{1}, 129},    {{}, 40},
+                                       {{3}, 8200}, {{2, 3, 4}, 40}, {{3, 2, 5}, 33}, {{2, 3, 1, 2}, 130}, {{33, 3}, 520}};
+  const std::vector<Symbols> types = type_combinations(op.contract);
+  size_t turn = 0;
+  for (int l = 1; l < static_cast<int>(Layout::count); l++)
+    for (const Shape& shape : shapes)  // the dtypes take turns where there are many
+      for (size_t n = 0; n < std::min<size_t>(types.size(), 2); n++)
+        add_cases(op, scope, out, types[turn++ % types.size()], shape, 0, Values::random, static_cast<Layout>(l));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "testing/arguments.h"
+#include "testing/layouts.h"
 #include "testing/tensor.h"
 
 namespace kw::test {
@@ -26,17 +27,6 @@ enum class Values {
 const char* values_name(Values values);
 std::optional<Values> parse_values(std::string_view name);
 
-enum class Layout {
-  plain,
-  row_gap,  // rows lie further apart than they are long (slices of a wider tensor)
-  offset,   // every tensor starts an odd number of elements into its allocation
-  both,
-  odd_ones,  // dimensions of size one carry a nonsensical stride
-  count
-};
-const char* layout_name(Layout layout);
-std::optional<Layout> parse_layout(std::string_view name);
-
 struct Case {
   Arguments arguments;
   Values values = Values::random;
@@ -51,6 +41,15 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c);
 
 // Fills a contiguous tensor as one row.
 void fill(Tensor& tensor, Values values, uint64_t seed);
+
+// What a call gives: its results in contract order, then the inputs that it writes in place.
+struct Output {
+  const std::string& name;
+  const TensorType& type;
+  bool scratch = false;
+  int input = -1;  // which one is written
+};
+std::vector<Output> outputs_of(const Op& op);
 
 // True for inputs with leading dimensions: the ones that have rows.
 bool has_rows(const TensorType& type);

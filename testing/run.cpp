@@ -10,7 +10,7 @@
 namespace kw::test {
 
 std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& arguments, const std::vector<Tensor>& inputs,
-                             unsigned char poison, int64_t result_offset) {
+                             unsigned char poison, Layout result_layout, uint64_t seed) {
   const Contract& c = op.contract;
   std::vector<std::unique_ptr<Placed>> in(c.inputs.size()), out(c.results.size());
   std::vector<kw_tensor> views(in.size() + out.size());
@@ -26,7 +26,12 @@ std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& argu
   bind_inputs(op, raw_in.data(), attributes.data(), bound);
   for (size_t r = 0; r < out.size(); r++) {
     if (!bound.results[r].present) continue;
-    out[r] = std::make_unique<Placed>(device, bound.results[r], poison, c.results[r].kind == Result::Kind::scratch ? 0 : result_offset);
+    const TensorSpec& spec = bound.results[r];
+    const bool rows = has_rows(c.results[r].type), scratch = c.results[r].kind == Result::Kind::scratch;
+    out[r] =
+        std::make_unique<Placed>(device, spec, poison,
+                                 arrange(scratch ? Layout::plain : result_layout, std::vector<int64_t>(spec.sizes, spec.sizes + spec.rank),
+                                         rows ? row_rank(c.results[r].type) : spec.rank, in.size() + r, seed, true));
     kw_tensor& v = views[in.size() + r];
     v = out[r]->view();
     raw_out[r] = {&v, 1};
@@ -53,6 +58,15 @@ std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& argu
     if (!out[r] || (c.results[r].kind == Result::Kind::scratch && device.watches_bounds())) continue;  // scratch may stay unwritten
     if (auto fault = out[r]->guard_fault(); !fault.empty()) throw Fault{"result " + c.results[r].name + ": " + fault};
     results[r] = out[r]->read();
+    if (static_cast<size_t>((results[r].elements() + results[r].offset) * dtype_bytes(results[r].dtype)) < results[r].bytes.size())
+      if (auto fault = out[r]->gap_fault(); !fault.empty()) throw Fault{"result " + c.results[r].name + ": " + fault};
+  }
+  for (size_t i = 0; i < in.size(); i++) {
+    if (!c.inputs[i].type.written) continue;
+    results.push_back(in[i] ? in[i]->read() : Tensor());
+    Tensor after = results.back(), before = inputs[i];
+    for (int64_t e = 0, n = after.present ? after.elements() : 0; e < n; e++) after.set(e, 0), before.set(e, 0);
+    if (after.bytes != before.bytes) throw Fault{"memory between the rows of " + c.inputs[i].name + " was written to"};
   }
   findings();  // of reading bytes that nothing wrote
   return results;
@@ -62,19 +76,20 @@ namespace {
 
 // "" or where two runs of the same call differ in their bits.
 std::string difference(const Op& op, const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  const std::vector<Output> outputs = outputs_of(op);
   for (size_t r = 0; r < a.size(); r++) {
-    if (!a[r].present || op.contract.results[r].kind == Result::Kind::scratch) continue;
+    if (!a[r].present || outputs[r].scratch) continue;
     const auto size = static_cast<size_t>(dtype_bytes(a[r].dtype));
-    const size_t skip = static_cast<size_t>(a[r].offset) * size;
-    for (size_t at = skip; at + size <= a[r].bytes.size(); at += size) {
+    for (int64_t i = 0, n = a[r].elements(); i < n; i++) {
+      const size_t at = static_cast<size_t>(a[r].position(i)) * size;
       if (!std::memcmp(&a[r].bytes[at], &b[r].bytes[at], size)) continue;
       auto untouched = [&](const Tensor& t, unsigned char poison) {
         return std::all_of(&t.bytes[at], &t.bytes[at] + size, [&](unsigned char x) { return x == poison; });
       };
-      const size_t i = (at - skip) / size;
-      const char* name = op.contract.results[r].name.c_str();
-      if (untouched(a[r], poisons[0]) && untouched(b[r], poisons[1])) return format("element %zu of %s is never written", i, name);
-      return format("element %zu of %s depends on what the memory held before: %.9g, then %.9g", i, name,
+      const char* name = outputs[r].name.c_str();
+      if (untouched(a[r], poisons[0]) && untouched(b[r], poisons[1]))
+        return format("element %lld of %s is never written", static_cast<long long>(i), name);
+      return format("element %lld of %s depends on what the memory held before: %.9g, then %.9g", static_cast<long long>(i), name,
                     load_number(a[r].dtype, &a[r].bytes[at]), load_number(a[r].dtype, &b[r].bytes[at]));
     }
   }
@@ -96,21 +111,23 @@ Outcome check_case(Device& device, const Op& op, const Case& c) {
     return out;
   };
   for (const Input& input : op.contract.inputs)
-    if (input.type.written || input.type.list)
-      throw Error(KW_ERROR_UNSUPPORTED, format("%s: the checker cannot judge %s yet, which is %s", op.contract.name.c_str(),
-                                               input.name.c_str(), input.type.list ? "a list of tensors" : "written in place"));
+    if (input.type.list)
+      throw Error(KW_ERROR_UNSUPPORTED,
+                  format("%s: the checker cannot judge %s yet, which is a list of tensors", op.contract.name.c_str(), input.name.c_str()));
   try {
     const std::vector<Tensor> inputs = make_inputs(op, c);
-    const int64_t offset = c.layout == Layout::offset || c.layout == Layout::both ? 1 : 0;
-    const std::vector<Tensor> results = run_once(device, op, c.arguments, inputs, poisons[0], offset);
-    const std::vector<Tensor> again = run_once(device, op, c.arguments, inputs, poisons[1], offset);
+    const std::vector<Tensor> results = run_once(device, op, c.arguments, inputs, poisons[0], c.layout, c.seed);
+    const std::vector<Tensor> again = run_once(device, op, c.arguments, inputs, poisons[1], c.layout, c.seed);
     if (auto fault = difference(op, results, again); !fault.empty()) return failed("memory", fault);
     Reference reference(op, c.arguments, inputs);
+    const std::vector<kw_attribute> attributes = raw_attributes(op, c.arguments);
     const bool random = c.values == Values::random || c.values == Values::huge || c.values == Values::small;
+    const std::vector<Output> outputs = outputs_of(op);
     for (size_t r = 0; r < results.size(); r++) {
-      if (!results[r].present || op.contract.results[r].kind == Result::Kind::scratch) continue;
+      if (!results[r].present || outputs[r].scratch) continue;
+      const int roundings = op.def->roundings ? op.def->roundings(attributes.data(), static_cast<int32_t>(r)) : 1;
       auto judge = [&] {
-        return grade(op.contract.results[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random);
+        return grade(outputs[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random, roundings);
       };
       Grade g = judge();
       if (!g.ok && g.maybe_blind) {

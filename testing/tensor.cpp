@@ -16,25 +16,17 @@ int64_t product(const std::vector<int64_t>& sizes) {
 }
 }  // namespace
 
-Tensor::Tensor(DType type, std::vector<int64_t> shape, int inner, int64_t row_gap, int64_t before, bool odd_ones)
-    : present(true), dtype(type), sizes(std::move(shape)), strides(sizes.size()), offset(before) {
-  int64_t step = 1;
-  const int rank = static_cast<int>(sizes.size());
-  for (int d = rank - 1; d >= 0; d--) {
-    if (d == rank - 1 - inner && inner > 0) step += row_gap;
-    strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
-  }
+Tensor::Tensor(DType type, std::vector<int64_t> shape, Arrangement lies)
+    : present(true), dtype(type), sizes(std::move(shape)), strides(std::move(lies.strides)), offset(lies.offset) {
   int64_t last = 0;
-  for (int d = 0; d < rank; d++) last += (sizes[d] - 1) * strides[d];
-  if (odd_ones)
-    for (int d = 0; d < rank; d++)
-      if (sizes[d] == 1 && d < rank - inner) strides[d] = 12345 + d;
+  for (size_t d = 0; d < sizes.size(); d++) last += (sizes[d] - 1) * strides[d];
   const int64_t count = offset + (product(sizes) ? last + 1 : 0);
   const int32_t size = dtype_bytes(dtype);
   bytes.resize(static_cast<size_t>(count * size));
   for (int64_t i = 0; i < count; i++) store_nan(dtype, &bytes[static_cast<size_t>(i * size)]);
 }
+Tensor::Tensor(DType type, std::vector<int64_t> shape)
+    : Tensor(type, shape, arrange(Layout::plain, shape, static_cast<int>(shape.size()), 0, 0, false)) {}
 
 int64_t Tensor::elements() const { return product(sizes); }
 
@@ -49,10 +41,10 @@ int64_t Tensor::position(int64_t linear) const {
 
 std::vector<double> Tensor::numbers() const {
   std::vector<double> out(static_cast<size_t>(elements()));
-  const int64_t row = sizes.empty() ? 1 : sizes.back(), size = dtype_bytes(dtype);  // the last dimension is contiguous
+  const int64_t row = sizes.empty() ? 1 : sizes.back(), size = dtype_bytes(dtype), step = sizes.empty() ? 1 : strides.back() * size;
   for (int64_t first = 0; first < static_cast<int64_t>(out.size()); first += row) {
     const unsigned char* p = &bytes[static_cast<size_t>(position(first) * size)];
-    for (int64_t i = 0; i < row; i++) out[static_cast<size_t>(first + i)] = load_number(dtype, p + i * size);
+    for (int64_t i = 0; i < row; i++) out[static_cast<size_t>(first + i)] = load_number(dtype, p + i * step);
   }
   return out;
 }
@@ -86,11 +78,14 @@ std::string describe(DType dtype, const std::vector<int64_t>& sizes) {
 
 Placed::Placed(Device& device, const Tensor& tensor) : device_(device), shape_(tensor) { place(shape_.bytes.size()); }
 
-Placed::Placed(Device& device, const TensorSpec& spec, unsigned char poison, int64_t offset)
-    : device_(device), shape_(spec.dtype, std::vector<int64_t>(spec.sizes, spec.sizes + spec.rank), 1, 0, offset) {
+Placed::Placed(Device& device, const TensorSpec& spec, unsigned char poison, Arrangement lies)
+    : device_(device), shape_(spec.dtype, std::vector<int64_t>(spec.sizes, spec.sizes + spec.rank), std::move(lies)) {
   std::fill(shape_.bytes.begin(), shape_.bytes.end(), poison);
-  // A device that knows which bytes were written keeps results as they come, and tells who reads them too early.
-  place(device.watches_bounds() && poison == 0xFF ? static_cast<size_t>(offset * dtype_bytes(spec.dtype)) : shape_.bytes.size());
+  // A device that knows which bytes were written keeps results as they come, and tells who reads them too early. But reading the result
+  // back would read gaps.
+  const int64_t used = (shape_.elements() + shape_.offset) * dtype_bytes(spec.dtype);
+  const bool as_it_comes = device_.watches_bounds() && poison == 0xFF && used == static_cast<int64_t>(shape_.bytes.size());
+  place(as_it_comes ? static_cast<size_t>(shape_.offset * dtype_bytes(spec.dtype)) : shape_.bytes.size());
 }
 
 void Placed::place(size_t bytes) {
@@ -130,6 +125,17 @@ std::string Placed::guard_fault() const {
   if (before.empty()) return "";  // else: bytes that belong to the allocation but to no element
   device_.download(before.data(), data(), before.size());
   return std::equal(before.begin(), before.end(), shape_.bytes.begin()) ? "" : "bytes just before its first element were overwritten";
+}
+
+std::string Placed::gap_fault() const {
+  const Tensor now = read();
+  const auto size = static_cast<size_t>(dtype_bytes(shape_.dtype));
+  std::vector<bool> element(shape_.bytes.size() / size);
+  for (int64_t i = 0, n = shape_.elements(); i < n; i++) element[static_cast<size_t>(shape_.position(i))] = true;
+  for (size_t i = 0; i < element.size(); i++)
+    if (!element[i] && !std::equal(&now.bytes[i * size], &now.bytes[i * size] + size, &shape_.bytes[i * size]))
+      return format("the place %zu elements behind its start, which is between its rows, was overwritten", i);
+  return "";
 }
 
 std::string Placed::unchanged_fault() const {

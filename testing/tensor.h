@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "testing/device.h"
+#include "testing/layouts.h"
 #include "testing/numbers.h"
 
 namespace kw::test {
@@ -18,11 +19,8 @@ struct Tensor {
   std::vector<unsigned char> bytes;
 
   Tensor() = default;
-  // `row_gap` elements between rows of `inner` trailing dimensions, `offset` elements before the first; size-1 dimensions get a
-  // nonsensical stride when `odd_ones`.
-  Tensor(DType dtype, std::vector<int64_t> sizes, int inner, int64_t row_gap = 0, int64_t offset = 0, bool odd_ones = false);
-  // Contiguous.
-  Tensor(DType dtype, std::vector<int64_t> sizes) : Tensor(dtype, std::move(sizes), 1) {}
+  Tensor(DType dtype, std::vector<int64_t> sizes, Arrangement lies);
+  Tensor(DType dtype, std::vector<int64_t> sizes);  // contiguous
 
   int64_t elements() const;
   int64_t position(int64_t linear) const;  // of the linear-th element (row-major) within bytes, in elements
@@ -39,8 +37,8 @@ std::string describe(DType dtype, const std::vector<int64_t>& sizes);
 // Memory of a device with a tensor in it and guard bands around it (none where the device itself watches the bounds).
 class Placed {
  public:
-  Placed(Device& device, const Tensor& tensor);                                          // an input
-  Placed(Device& device, const TensorSpec& spec, unsigned char poison, int64_t offset);  // a result full of poison
+  Placed(Device& device, const Tensor& tensor);                                            // an input
+  Placed(Device& device, const TensorSpec& spec, unsigned char poison, Arrangement lies);  // a result full of poison
   ~Placed();
   Placed(const Placed&) = delete;
   Placed& operator=(const Placed&) = delete;
@@ -48,6 +46,7 @@ class Placed {
   kw_tensor view() const { return shape_.view(data(), device_.type(), device_.index()); }
   Tensor read() const;                  // what the memory holds now
   std::string guard_fault() const;      // "" or "the 12 bytes before it were overwritten (first at -4)"
+  std::string gap_fault() const;        // of a result: "" or which of the bytes between its rows was overwritten
   std::string unchanged_fault() const;  // "" or "element 17 of the input was changed"
 
  private:

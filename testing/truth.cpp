@@ -103,6 +103,7 @@ void Reference::refine(int probes) {
 
 Reference::Numbers Reference::evaluate(int perturbed, uint64_t seed, int rounding) const {
   const size_t count = inputs_.size(), results = op_.contract.results.size();
+  const std::vector<Output> outputs = outputs_of(op_);
   Numbers moved(count);
   std::vector<std::vector<int64_t>> strides(count + results);
   std::vector<kw_tensor> views(count + results);
@@ -125,6 +126,9 @@ Reference::Numbers Reference::evaluate(int perturbed, uint64_t seed, int roundin
           const double size = 0.5 + 0.5 * random.uniform();
           x += x * step * (random.next() & 1 ? size : -size);
         }
+        values = &moved[i];
+      } else if (op_.contract.inputs[i].type.written) {
+        moved[i] = exact_[i];
         values = &moved[i];
       }
       v.data = const_cast<double*>(values->data());
@@ -178,6 +182,12 @@ Reference::Numbers Reference::evaluate(int perturbed, uint64_t seed, int roundin
       for (size_t e = 0; e < integers[count + r].size(); e += static_cast<size_t>(size))
         numbers[r].push_back(load_number(bound_.results[r].dtype, &integers[count + r][e]));
     }
+  }
+  for (size_t r = results; r < outputs.size(); r++) {
+    const auto i = static_cast<size_t>(outputs[r].input);
+    numbers.push_back(moved[i]);
+    for (size_t e = 0; e < integers[i].size(); e += static_cast<size_t>(dtype_bytes(inputs_[i].dtype)))
+      numbers[r].push_back(load_number(inputs_[i].dtype, &integers[i][e]));
   }
   return numbers;
 }

@@ -1,25 +1,11 @@
-// CUDA's device language as host C++, force-included before device code: types, built-in variables, barriers, warp functions, atomics.
-// It includes no header of the host: device code that compiles here must compile by NVRTC, which finds none either.
+// CUDA's device language as host C++, force-included before device code: built-in variables, barriers, warp functions, atomics. It
+// includes no header: device code that compiles here must compile by NVRTC, which finds none either. A whole program (KWEMU_PROGRAM) has
+// the toolkit's own types, and the host's functions, before this.
 #pragma once
 
-#define __host__
-#define __device__
-#define __global__
-#define __constant__
-#define __shared__ static __thread
-#define __forceinline__ inline __attribute__((always_inline))
-#define __inline_hint__
-#define __noinline__ __attribute__((noinline))
-#define __align__(n) __attribute__((aligned(n)))
-#define __builtin_align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(...)
-#define __cluster_dims__(...)
-#define __block_size__(...)
-#define __maxnreg__(...)
-#define __grid_constant__
-#define __managed__
-#define __nv_pure__
 #define KWEMU_INLINE static inline __attribute__((always_inline, unused))
+#ifndef KWEMU_PROGRAM
+#define __noinline__ __attribute__((noinline))
 
 typedef __SIZE_TYPE__ size_t;
 typedef __PTRDIFF_TYPE__ ptrdiff_t;
@@ -58,6 +44,7 @@ struct dim3 {
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
   constexpr operator uint3() const { return {x, y, z}; }
 };
+#endif
 
 // ---- built-in variables: read by asm, so that they are neither observed nor cached over a switch. The rewriter puts these calls in. ---
 static constexpr int warpSize = 32;
@@ -88,6 +75,7 @@ KWEMU_INLINE unsigned __activemask() { return kwemu_active_mask(); }
 KWEMU_INLINE void __nanosleep(unsigned) {}
 KWEMU_INLINE void __trap() { kwemu_trap(); }
 KWEMU_INLINE long long clock64() { return kwemu_clock(); }
+#ifndef KWEMU_PROGRAM
 KWEMU_INLINE clock_t clock() { return (clock_t)kwemu_clock(); }
 #undef assert
 #define assert(x) ((x) ? (void)0 : kwemu_assert_failed(#x, __FILE__, __LINE__))
@@ -95,6 +83,7 @@ extern "C" int printf(const char*, ...);
 extern "C" void* memcpy(void*, const void*, size_t) noexcept;  // these three are checked like accesses
 extern "C" void* memmove(void*, const void*, size_t) noexcept;
 extern "C" void* memset(void*, int, size_t) noexcept;
+#endif
 
 // ---- warp functions -----------------------------------------------------------------------------------------------------------------
 template <class T>
@@ -193,6 +182,27 @@ KWEMU_ATOMIC(unsigned, KWEMU_U32, atomicSub, KWEMU_SUB)
 KWEMU_ATOMIC(unsigned, KWEMU_U32, atomicInc, KWEMU_INC)
 KWEMU_ATOMIC(unsigned, KWEMU_U32, atomicDec, KWEMU_DEC)
 KWEMU_ATOMIC_CAS(unsigned short, KWEMU_U16)
+// For number types that are structs (half precision): by compare and swap, as they are on a GPU too.
+template <class T>
+KWEMU_INLINE T atomicAdd(T* p, T v) {
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4, "an atomic of a struct takes 2 or 4 bytes");
+  constexpr int type = sizeof(T) == 2 ? KWEMU_U16 : KWEMU_U32;
+  unsigned seen = 0, want, old = 0;
+  kwemu_atomic((void*)p, type, KWEMU_CAS, &seen, &seen, &old);
+  do {
+    seen = old;
+    T held, sum;
+    __builtin_memcpy(&held, &seen, sizeof held);
+    sum = held + v;
+    want = 0;
+    __builtin_memcpy(&want, &sum, sizeof sum);
+    old = 0;
+    kwemu_atomic((void*)p, type, KWEMU_CAS, &want, &seen, &old);
+  } while (old != seen);
+  T result;
+  __builtin_memcpy(&result, &old, sizeof result);
+  return result;
+}
 
 // ---- cached loads and stores are plain accesses of the caller -----------------------------------------------------------------------
 #define KWEMU_LOAD(name)            \

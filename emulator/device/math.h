@@ -2,6 +2,7 @@
 // a GPU's in the last bits.
 #pragma once
 
+#ifndef KWEMU_PROGRAM  // which has the host's
 #define KWEMU_LIBM1(name)                   \
   extern "C" double name(double) noexcept;  \
   extern "C" float name##f(float) noexcept; \
@@ -36,6 +37,7 @@ KWEMU_CLASSIFY(double)
 KWEMU_INLINE int abs(int x) { return x < 0 ? -x : x; }
 KWEMU_INLINE long long abs(long long x) { return x < 0 ? -x : x; }
 KWEMU_INLINE long long llabs(long long x) { return x < 0 ? -x : x; }
+#endif
 
 #define KWEMU_MINMAX(A, B, R)                                        \
   KWEMU_INLINE R max(A a, B b) { return (R)a > (R)b ? (R)a : (R)b; } \

@@ -33,6 +33,7 @@ constexpr char kImageMagic[8] = {'K', 'W', 'E', 'M', 'U', 'S', 'O', '1'};
 u64 build_id();
 
 CUresult load_module(const void* image, Module**);
+Module* load_program(const std::string& path);  // a whole program as a shared library; null: it cannot be loaded
 CUresult unload_module(Module*);
 Module* known_module(const void* handle);
 Kernel* known_kernel(const void* handle);

@@ -1,8 +1,10 @@
 // Modules: host libraries in an anonymous file, and the kernels in their tables.
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -86,15 +88,8 @@ bool read_mapping(Module* m) {
   return search.found;
 }
 
-CUresult open_image(Module* m, const char* bytes, u64 size) {
-  m->file = memfd_create("kwemu module", MFD_CLOEXEC);
-  if (m->file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-  for (u64 done = 0; done < size;) {
-    ssize_t n = write(m->file, bytes + done, size - done);
-    if (n <= 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    done += (u64)n;
-  }
-  std::string path = "/proc/self/fd/" + std::to_string(m->file);
+// The library behind `path` becomes the module; m->file holds the same bytes.
+CUresult attach(Module* m, const std::string& path, const char* bytes, u64 size) {
   m->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!m->handle) {
     fprintf(stderr, "kwemu: the module cannot be loaded: %s\n", dlerror());
@@ -106,13 +101,24 @@ CUresult open_image(Module* m, const char* bytes, u64 size) {
   if (m->arch / 10 != device_model.arch / 10 || m->arch > device_model.arch) return CUDA_ERROR_NO_BINARY_FOR_GPU;
   read_symbols(m, bytes, size);
   u32 limit = max_shared_per_block(device_model.arch);
-  if (m->static_shared > limit) return CUDA_ERROR_INVALID_IMAGE;
+  if (!m->program && m->static_shared > limit) return CUDA_ERROR_INVALID_IMAGE;
   for (u32 i = 0; i < table->kernel_count; i++) {
     const kwemu_kernel* k = &table->kernels[i];
     u32 usual = u64{48 * 1024} > m->static_shared ? (u32)(48 * 1024 - m->static_shared) : 0;
     m->kernels.push_back({m, k->name, k->expression, k, usual});
   }
   return CUDA_SUCCESS;
+}
+
+CUresult open_image(Module* m, const char* bytes, u64 size) {
+  m->file = memfd_create("kwemu module", MFD_CLOEXEC);
+  if (m->file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  for (u64 done = 0; done < size;) {
+    ssize_t n = write(m->file, bytes + done, size - done);
+    if (n <= 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    done += (u64)n;
+  }
+  return attach(m, "/proc/self/fd/" + std::to_string(m->file), bytes, size);
 }
 
 void close_image(Module* m) {
@@ -137,6 +143,20 @@ CUresult load_module(const void* image, Module** out) {
   engine.modules.push_back(m.get());
   modules.push_back(std::move(m));
   return CUDA_SUCCESS;
+}
+
+Module* load_program(const std::string& path) {
+  auto m = std::make_unique<Module>();
+  m->program = true;
+  m->file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status = {};
+  if (m->file < 0 || fstat(m->file, &status)) return nullptr;
+  void* bytes = mmap(nullptr, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, m->file, 0);
+  if (bytes == MAP_FAILED) return nullptr;
+  engine.modules.push_back(m.get());  // its constructors may already allocate and launch
+  modules.push_back(std::move(m));
+  Module* program = modules.back().get();
+  return attach(program, path, (const char*)bytes, (u64)status.st_size) ? nullptr : program;
 }
 
 CUresult unload_module(Module* m) {

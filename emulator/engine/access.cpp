@@ -52,6 +52,17 @@ void other_memory(u64 address, u64 bytes, int kind, void* pc) {
   stop_launch();
 }
 
+void host_access(u64 address, u64 bytes, int kind, void* pc) {
+  Region* r = engine.pages ? engine.pages[(address - engine.device) / kRedZone] : nullptr;
+  if (!r || !r->for_host) {
+    report("host-access", pc, "the host's code %ss %llu bytes at %s", verb(kind), (ull)bytes,
+           r ? name_of_address(r, address).c_str() : "an address of the device");
+  } else if (r->freed || address < r->lo || address + bytes > r->hi) {
+    report(r->freed ? "use-after-free" : "global-oob", pc, "the host's code %ss %llu bytes in %s", verb(kind), (ull)bytes,
+           name_of_address(r, address).c_str());
+  }
+}
+
 [[noreturn]] void step_limit(void* pc) {
   report("step-limit", pc, "stopped after %llu accesses, in %s", (ull)engine.options.step_limit, name_of(current).c_str());
   stop_launch();
@@ -121,7 +132,11 @@ Region* global_region(u64 address, u64 bytes, void* pc, int kind) {
 
 void access(u64 address, u64 bytes, int kind, void* pc) {
   Thread* t = current;
-  if (!t) return;  // a constructor of the module
+  if (!t) {  // the host: a constructor of the module, or the host code of a program
+    if (address - engine.device < kDeviceBytes) [[unlikely]]
+      host_access(address, bytes, kind, pc);
+    return;
+  }
   if (address - (u64)t->stack < kStackBytes) return;
   check_same_value();
   if (++engine.steps > engine.options.step_limit) [[unlikely]]

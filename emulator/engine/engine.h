@@ -61,6 +61,8 @@ struct Region {  // one device allocation, one device variable, or the shared me
   size_t cell_count = 0;
   std::string name;
   bool freed = false, all_init = false, shared = false;
+  bool for_host = false;         // managed or pinned: the host may touch it
+  void* allocated_at = nullptr;  // in a program
 };
 
 struct Symbol {
@@ -85,6 +87,7 @@ struct Module {  // a loaded host library that g++ made from device code
   std::map<u64, std::unique_ptr<Region>> variable_regions;
   std::deque<Kernel> kernels;
   u32 arch = 0;
+  bool program = false;  // host code too: a kernel's shared memory is some of the module's
 };
 
 // ---- threads, warps, blocks -------------------------------------------------------------------------------------------------
@@ -162,6 +165,9 @@ struct Options {
   Schedule schedule = kInOrder;
   bool detect = true;
   bool strict = false;             // warnings and races of equal values are errors
+  bool formal = true;              // formal findings are errors
+  u64 sample = 1;                  // run every n-th gang only
+  std::string findings;            // a file that gets each finding as a line of JSON
   u32 max_reports = 10;            // of one launch: then it stops
   u64 step_limit = 4'000'000'000;  // observed accesses of one launch, about a minute
   u64 stuck_ms = 5000;             // processor time of a thread that does not touch memory
@@ -175,6 +181,7 @@ struct Engine {
   const Kernel* kernel = nullptr;
   Module* module = nullptr;
   void** args = nullptr;
+  size_t argument_bytes = 0;  // of a program's launch: args is one block of memory, and each thread gets a copy on its stack
   bool stopped = false;
   u32 launch_errors = 0;
   int launch_result = 0;  // a CUresult
@@ -223,7 +230,7 @@ inline void make_ready(Thread* t) {
   t->block->ready.push_back(t);
 }
 void swap_in(Block*);
-int run_launch(const Kernel&, const LaunchConfig&, void** args);  // a CUresult
+int run_launch(const Kernel&, const LaunchConfig&, void** args, size_t argument_bytes = 0);  // a CUresult
 void finish_thread();
 
 // ---- collectives (collectives.cpp) --------------------------------------------------------------------------------------------

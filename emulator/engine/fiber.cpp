@@ -41,7 +41,9 @@ kwemu_registers kwemu_regs;
 namespace kwemu {
 namespace {
 void fiber_main() {
-  engine.kernel->entry->run(engine.args);
+  void** args = engine.args;
+  if (engine.argument_bytes) args = (void**)memcpy(__builtin_alloca_with_align(engine.argument_bytes, 512), args, engine.argument_bytes);
+  engine.kernel->entry->run(args);
   finish_thread();
   to_scheduler();
   __builtin_unreachable();

@@ -110,7 +110,7 @@ void place_shared(Module* m) {
 }
 }  // namespace
 
-int run_launch(const Kernel& kernel, const LaunchConfig& config, void** args) {
+int run_launch(const Kernel& kernel, const LaunchConfig& config, void** args, size_t argument_bytes) {
   u64 blocks = (u64)config.grid[0] * config.grid[1] * config.grid[2];
   u32 threads = config.block[0] * config.block[1] * config.block[2];
   u64 gang_blocks = config.cooperative ? blocks : config.cluster;
@@ -121,6 +121,7 @@ int run_launch(const Kernel& kernel, const LaunchConfig& config, void** args) {
   engine.launch = config;
   engine.kernel = &kernel;
   engine.args = args;
+  engine.argument_bytes = argument_bytes;
   engine.stopped = false;
   engine.launch_errors = 0;
   engine.launch_result = CUDA_SUCCESS;
@@ -144,6 +145,7 @@ int run_launch(const Kernel& kernel, const LaunchConfig& config, void** args) {
   }
   for (u64 i = 0; i < gangs && !engine.stopped; i++) {
     u64 g = shuffled ? order[i] : engine.options.schedule == kReverse ? gangs - 1 - i : i;
+    if (i % engine.options.sample) continue;
     if (engine.options.only_block != ~0ull && g != engine.options.only_block / gang_blocks) continue;
     if (!prepare_gang(g * gang_blocks, (u32)gang_blocks, threads)) {
       engine.launch_result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -7,6 +7,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "emulator/engine/kinds.h"
+
 namespace kwemu {
 namespace {
 struct Finding {
@@ -17,22 +19,16 @@ std::vector<Finding> findings;
 size_t launch_begin = 0;
 std::unordered_map<void*, std::string> places;
 
-const char* const kWarnings[] = {"unwritten-output", "exit-before-barrier"};
-const struct {
-  const char* kind;
-  CUresult result;
-} kResults[] = {{"global-oob", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"shared-oob", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"null-pointer", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"host-memory", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"wild-pointer", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"use-after-free", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"local-oob", CUDA_ERROR_ILLEGAL_ADDRESS},
-                {"misaligned", CUDA_ERROR_MISALIGNED_ADDRESS},
-                {"assert", CUDA_ERROR_ASSERT},
-                {"step-limit", CUDA_ERROR_LAUNCH_TIMEOUT},
-                {"endless-loop", CUDA_ERROR_LAUNCH_TIMEOUT},
-                {"livelock", CUDA_ERROR_LAUNCH_TIMEOUT}};
+std::string quoted(const std::string& s) {  // as JSON
+  std::string r = "\"";
+  for (char c : s) {
+    if (c == '"' || c == '\\') r += '\\';
+    char escape[8];
+    snprintf(escape, sizeof escape, (unsigned char)c < 0x20 ? "\\u%04x" : "%c", c);
+    r += escape;
+  }
+  return r + "\"";
+}
 
 Module* module_of(void* pc) {
   for (Module* m : engine.modules)
@@ -53,8 +49,9 @@ std::string place(void* pc) {
   if (FILE* f = popen(command, "r")) {
     for (int frames = 0; fgets(line, sizeof line, f);) {
       std::string l(line, strcspn(line, " \n"));
-      if (l[0] == '?' || l.find("kwemu_") != std::string::npos) continue;  // the emulator's own header
-      if (l.rfind("./", 0) == 0) l.erase(0, 2);
+      if (l[0] == '?' || l.find("kwemu_") != std::string::npos || l.find("cuda_runtime.h") != std::string::npos || l.rfind("/usr/", 0) == 0)
+        continue;  // not the user's
+      while (l.rfind("./", 0) == 0) l.erase(0, 2);
       if (frames++ < 3) text += (text.empty() ? "" : " < ") + l;
     }
     pclose(f);
@@ -82,7 +79,7 @@ std::string name_of_address(const Region* r, u64 a) {
   u64 offset = a - r->lo;
   if (!r->shared) {
     snprintf(b, sizeof b, "%s at byte %lld of %llu", r->name.c_str(), (long long)offset, (unsigned long long)(r->hi - r->lo));
-    return b;
+    return r->allocated_at ? std::string(b) + ", allocated at " + place(r->allocated_at) : b;
   }
   if (offset >= engine.dynamic_offset && offset < engine.dynamic_offset + kMaxDynamicShared) {
     snprintf(b, sizeof b, "dynamic shared memory at byte %llu of %u", (unsigned long long)(offset - engine.dynamic_offset),
@@ -106,22 +103,28 @@ void report(const char* kind, void* pc, const char* format, ...) {
   va_start(list, format);
   vsnprintf(message, sizeof message, format, list);
   va_end(list);
-  bool warning = false;
-  for (auto w : kWarnings) warning |= !engine.options.strict && !strcmp(w, kind);
-  std::string text = std::string("kwemu ") + (warning ? "warning: " : "error: ") + kind;
-  if (engine.kernel) text += "\n  kernel  " + engine.kernel->expression;
+  const Kind& k = kind_of(kind);
+  bool error = k.severity == kError || (k.severity == kWarning ? engine.options.strict : engine.options.formal);
+  const char* severity = error ? "error" : k.severity == kWarning ? "warning" : "formal";
+  const std::string kernel = engine.kernel ? engine.kernel->expression : "", at = pc ? place(pc) : "";
+  std::string text = std::string("kwemu ") + severity + ": " + kind;
+  if (engine.kernel) text += "\n  kernel  " + kernel;
   if (current)
     text += "\n  thread  " + name_of(current) + " warp " + std::to_string(current->tid >> 5) + " lane " + std::to_string(current->lane);
-  if (pc && current) text += "\n  at      " + place(pc);
+  if (!at.empty()) text += "\n  at      " + at;
   text += std::string("\n  what    ") + message + "\n";
+  if (*k.advice) text += std::string("  help    ") + k.advice + "\n";
   fputs(text.c_str(), stderr);
+  if (!engine.options.findings.empty())
+    if (FILE* f = fopen(engine.options.findings.c_str(), "ae")) {
+      fprintf(f, "{\"severity\": \"%s\", \"kind\": \"%s\", \"kernel\": %s, \"thread\": %s, \"at\": %s, \"what\": %s, \"help\": %s}\n",
+              severity, kind, quoted(kernel).c_str(), quoted(current ? name_of(current) : "").c_str(), quoted(at).c_str(),
+              quoted(message).c_str(), quoted(k.advice).c_str());
+      fclose(f);
+    }
   findings.push_back({kind, std::move(text), pc});
-  if (warning || !engine.kernel) return;
-  if (!engine.launch_errors++) {
-    engine.launch_result = CUDA_ERROR_LAUNCH_FAILED;
-    for (auto& r : kResults)
-      if (!strcmp(r.kind, kind)) engine.launch_result = r.result;
-  }
+  if (!error || !engine.kernel) return;
+  if (!engine.launch_errors++) engine.launch_result = k.result;
   if (engine.launch_errors >= engine.options.max_reports && !engine.stopped) {
     engine.stopped = true;  // the scheduler sees it at the next switch
   }
@@ -133,5 +136,7 @@ void clear_reports() {
   findings.clear();
   launch_begin = 0;
 }
-void begin_launch_reports() { launch_begin = findings.size(); }
+void begin_launch_reports() {
+  if (engine.options.findings.empty()) launch_begin = findings.size();  // a program's places are told once
+}
 }  // namespace kwemu

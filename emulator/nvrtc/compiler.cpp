@@ -1,141 +1,16 @@
 #include "emulator/nvrtc/compiler.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "emulator/driver/driver.h"
 #include "emulator/nvrtc/assembly.h"
 #include "emulator/nvrtc/device_text.h"
+#include "emulator/nvrtc/host_compiler.h"
 #include "emulator/nvrtc/rewriter.h"
-
-extern char** environ;
 
 namespace kwemu {
 namespace {
 namespace fs = std::filesystem;
-
-// -O1 with everything off that drops, merges or moves an access; all is inlined, because GCC does not observe structs that calls pass.
-const char* const kStrictFlags[] = {"-O1",
-                                    "-g1",
-                                    "-w",
-                                    "-fPIC",
-                                    "-fvisibility=hidden",
-                                    "-fno-gnu-unique",
-                                    "-fno-exceptions",
-                                    "-fno-diagnostics-show-caret",
-                                    "-fno-tree-sra",
-                                    "-fno-tree-fre",
-                                    "-fno-tree-dse",
-                                    "-fno-tree-loop-im",
-                                    "-fno-tree-dce",
-                                    "-fno-tree-forwprop",
-                                    "-fno-tree-copy-prop",
-                                    "-fno-tree-dominator-opts",
-                                    "-finline-functions",
-                                    "-finline-small-functions",
-                                    "--param=max-inline-insns-auto=3000",
-                                    "--param=max-inline-insns-single=3000",
-                                    "--param=inline-unit-growth=2000",
-                                    "--param=large-function-growth=2000",
-                                    "-fsanitize=thread,alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero",
-                                    "--param=tsan-instrument-func-entry-exit=0",
-                                    "--param=tsan-distinguish-volatile=1",
-                                    "-fno-builtin-memcpy",
-                                    "-fno-builtin-memmove",
-                                    "-fno-builtin-memset",
-                                    "-fno-strict-aliasing",
-                                    "-fno-omit-frame-pointer",
-                                    "-ffp-contract=off",
-                                    "-fno-threadsafe-statics"};
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const char* base = getenv("TMPDIR");
-    std::string name = std::string(base && *base ? base : "/tmp") + "/kwemu.XXXXXX";
-    if (mkdtemp(name.data())) path_ = name;  // mode 0700
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty() && !getenv("KWEMU_KEEP")) fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream f(path, std::ios::binary);
-  std::stringstream s;
-  s << f.rdbuf();
-  return s.str();
-}
-bool write_file(const std::string& path, const std::string& text) {
-  std::error_code ignored;
-  fs::create_directories(fs::path(path).parent_path(), ignored);
-  std::ofstream f(path, std::ios::binary);
-  f << text;
-  return f.flush().good();
-}
-
-std::string compiler_name() {
-  const char* name = getenv("KWEMU_CXX");
-  return name && *name ? name : "g++";
-}
-
-// Runs a program in `folder`; its output goes to `log`. The exit status, or -errno when it could not start.
-int run(const std::vector<std::string>& command, const std::string& folder, std::string& log) {
-  std::vector<char*> argv;
-  for (auto& a : command) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  std::string output = folder + "/output";
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  pid_t pid = 0;
-  int error = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error) return -error;
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  log += read_file(output);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
-// Empty if the compiler will do, else a sentence.
-std::string compiler_trouble(const std::string& folder) {
-  std::string text;
-  int status = run({compiler_name(), "-dumpfullversion", "-dumpversion"}, folder, text);
-  if (status == 127 || status < 0)
-    return "error: the emulator compiles kernels with g++ (12 or later), but '" + compiler_name() +
-           "' was not found; install it or set KWEMU_CXX\n";
-  int major = atoi(text.c_str());
-  if (status || major < 12)
-    return "error: the emulator needs g++ 12 or later, but '" + compiler_name() + "' is version " + text.substr(0, text.find('\n')) + "\n";
-  return "";
-}
-
-std::string library_path() {
-  Dl_info info = {};
-  dladdr((void*)&compile, &info);
-  return fs::absolute(info.dli_fname ? info.dli_fname : "libkwemu.so").string();
-}
 
 bool safe_name(const std::string& name) {
   fs::path p(name);
@@ -239,8 +114,8 @@ Built compile(const Job& job) {
     kernels.push_back({e, built.lowered[e]});
   }
   std::string prefix = sources.dynamic_shared ? "#define KWEMU_DYNAMIC_SHARED\n" : "";
-  prefix += std::string("#line 1 \"kwemu_abi.h\"\n") + kwemu_text_abi + "\n#line 1 \"kwemu_language.h\"\n" + kwemu_text_language +
-            "\n#line 1 \"kwemu_math.h\"\n" + kwemu_text_math;
+  prefix += std::string("#line 1 \"kwemu_abi.h\"\n") + kwemu_text_abi + "\n#line 1 \"kwemu_qualifiers.h\"\n" + kwemu_text_qualifiers +
+            "\n#line 1 \"kwemu_language.h\"\n" + kwemu_text_language + "\n#line 1 \"kwemu_math.h\"\n" + kwemu_text_math;
   write_file(at + "/src/kwemu_prefix.h", prefix);
   std::string unit = "#include \"kwemu_prefix.h\"\n#include \"" + name + "\"\n" + module_table(kernels, job.arch);
   if (!write_file(at + "/src/kwemu_unit.cpp", unit)) {
@@ -249,7 +124,8 @@ Built compile(const Job& job) {
   }
 
   std::vector<std::string> command = {compiler_name(), "-std=gnu++" + job.standard};
-  command.insert(command.end(), std::begin(kStrictFlags), std::end(kStrictFlags));
+  command.insert(command.end(), kStrictFlags.begin(), kStrictFlags.end());
+  command.push_back("-fno-exceptions");
   for (const char* define : {"-DKW_EMULATED=1", "-D__CUDACC__=1", "-D__CUDACC_RTC__=1", "-D__NVCC__=1"}) command.push_back(define);
   command.push_back("-D__CUDA_ARCH__=" + std::to_string(job.arch * 10));
   command.push_back("-fdebug-prefix-map=" + at + "/src=.");  // places are told by include names
@@ -259,10 +135,7 @@ Built compile(const Job& job) {
   for (const char* rest : {"-fdump-tree-optimized=../tree", "-S", "kwemu_unit.cpp", "-o", "../unit.s"}) command.push_back(rest);
   int status = run(command, at + "/src", built.log);
   if (status) {
-    if (status < 0 || status == 127)
-      built.log += compiler_trouble(at);
-    else if (std::string trouble = compiler_trouble(at); !trouble.empty())
-      built.log = trouble + built.log;
+    built.log = explained(status, built.log, at);
     return built;
   }
   Assembly assembly = edit_assembly(read_file(at + "/unit.s"), sources.dynamic_shared);

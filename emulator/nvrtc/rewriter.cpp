@@ -1,96 +1,19 @@
 #include "emulator/nvrtc/rewriter.h"
 
 #include <cctype>
-#include <cstring>
+
+#include "emulator/nvrtc/lexer.h"
 
 namespace kwemu {
 namespace {
-enum Kind { kSpace, kWord, kNumber, kString, kPunctuation, kDirective };
-struct Token {
-  Kind kind;
-  std::string text;
-};
-
-bool word_start(char c) { return isalpha((unsigned char)c) || c == '_' || c == '$'; }
-bool word_char(char c) { return word_start(c) || isdigit((unsigned char)c); }
-
-// Comments count as space, a preprocessor line is one token, `::`, `->` and `<<<` are one each; the texts joined are the source again.
-class Lexer {
- public:
-  Lexer(const std::string& s, bool line_start) : s_(s), line_start_(line_start) {}
-  std::vector<Token> all() {
-    while (at_ < s_.size()) one();
-    return std::move(tokens_);
-  }
-
- private:
-  void take(Kind kind, size_t end) {
-    tokens_.push_back({kind, s_.substr(at_, end - at_)});
-    if (kind != kSpace) line_start_ = false;
-    if (tokens_.back().text.find('\n') != std::string::npos) line_start_ = true;
-    at_ = end;
-  }
-  bool starts(const char* t) const { return s_.compare(at_, strlen(t), t) == 0; }
-  size_t find_end(const char* t, size_t from) const {
-    size_t e = s_.find(t, from);
-    return e == std::string::npos ? s_.size() : e;
-  }
-  size_t quoted_end(size_t i) const {
-    char quote = s_[i++];
-    while (i < s_.size() && s_[i] != quote && s_[i] != '\n') i += s_[i] == '\\' ? 2 : 1;
-    return std::min(i + 1, s_.size());
-  }
-  size_t directive_end() const {
-    size_t i = at_;
-    while (i < s_.size() && s_[i] != '\n') {
-      if (s_[i] == '\\' && i + 1 < s_.size()) {
-        i += 2;
-      } else if (s_.compare(i, 2, "//") == 0) {
-        return find_end("\n", i);
-      } else if (s_.compare(i, 2, "/*") == 0) {
-        i = std::min(find_end("*/", i + 2) + 2, s_.size());
-      } else {
-        i++;
-      }
-    }
-    return std::min(i, s_.size());
-  }
-  void one() {
-    char c = s_[at_];
-    if (isspace((unsigned char)c)) return take(kSpace, at_ + 1);
-    if (starts("//")) return take(kSpace, find_end("\n", at_));
-    if (starts("/*")) return take(kSpace, std::min(find_end("*/", at_ + 2) + 2, s_.size()));
-    if (c == '#' && line_start_) return take(kDirective, directive_end());
-    if (starts("R\"")) {
-      size_t open = find_end("(", at_);
-      std::string close = ")" + s_.substr(at_ + 2, open - at_ - 2) + "\"";
-      return take(kString, std::min(find_end(close.c_str(), open) + close.size(), s_.size()));
-    }
-    if (c == '"' || c == '\'') return take(kString, quoted_end(at_));
-    size_t end = at_ + 1;
-    if (isdigit((unsigned char)c)) {
-      while (end < s_.size() && (word_char(s_[end]) || s_[end] == '.' || s_[end] == '\'')) end++;
-      return take(kNumber, end);
-    }
-    if (word_start(c)) {
-      while (end < s_.size() && word_char(s_[end])) end++;
-      return take(kWord, end);
-    }
-    take(kPunctuation, at_ + (starts("<<<") ? 3 : starts("::") || starts("->") ? 2 : 1));
-  }
-
-  const std::string& s_;
-  size_t at_ = 0;
-  bool line_start_;
-  std::vector<Token> tokens_;
-};
-
 class Rewriter {
  public:
-  Rewriter(const std::string& source, std::string file, int line = 1, bool in_macro = false)
-      : tokens_(Lexer(source, !in_macro).all()), file_(std::move(file)), line_(line), in_macro_(in_macro) {}
+  Rewriter(const std::string& source, std::string file, Dialect& dialect, int line = 1, bool in_macro = false)
+      : tokens_(tokens_of(source, !in_macro)), file_(std::move(file)), dialect_(dialect), line_(line), in_macro_(in_macro) {
+    starts_.resize(tokens_.size() + 1);
+  }
   Rewritten run() {
-    for (size_t i = 0; i < tokens_.size() && out_.error.empty();) i = step(i);
+    range(0, tokens_.size());
     return std::move(out_);
   }
 
@@ -102,6 +25,12 @@ class Rewriter {
   }
   bool is(size_t i, const char* text) const { return i < tokens_.size() && tokens_[i].text == text; }
   bool is_word(size_t i) const { return i < tokens_.size() && tokens_[i].kind == kWord; }
+  void range(size_t begin, size_t end) {
+    for (size_t i = begin; i < end && out_.error.empty();) {
+      starts_[i] = out_.text.size();
+      i = step(i);
+    }
+  }
   void emit(size_t i) {
     out_.text += tokens_[i].text;
     for (char c : tokens_[i].text) line_ += c == '\n';
@@ -121,20 +50,24 @@ class Rewriter {
     if (t.kind == kDirective) {
       if (is_define(t.text)) return step_define(i);
       note_include(t.text);
+      if (dialect_.program) return step_condition(i);
     } else if (t.kind == kPunctuation) {
-      if (t.text == "<<<")
-        out_.error = file_ + ":" + std::to_string(line_) + ": error: a launch from device code cannot run in the emulator\n";
+      if (t.text == "<<<") return step_launch(i);
       if (t.text == "{") braces_.push_back(namespace_opens_), namespace_opens_ = false;
       if (t.text == "}" && !braces_.empty()) braces_.pop_back();
       if (t.text == ";" || t.text == "}") namespace_opens_ = false;
     } else if (t.kind == kWord) {
       if (t.text == "namespace") namespace_opens_ = true;
+      if (t.text == "__device__" || t.text == "__global__") note_device_function(i);
       if (t.text == "extern") return step_extern(i);
       if (size_t end = step_builtin(i)) return end;
+      if (dialect_.program)
+        if (size_t end = step_program_word(i)) return end;
     }
     emit(i);
     return i + 1;
   }
+  void fail(const std::string& sentence) { out_.error = file_ + ":" + std::to_string(line_) + ": error: " + sentence + "\n"; }
 
   static bool is_define(const std::string& directive) {
     size_t at = directive.find_first_not_of(" \t", 1);
@@ -143,9 +76,10 @@ class Rewriter {
   size_t step_define(size_t i) {  // a macro's text is code like any other
     const std::string& text = tokens_[i].text;
     size_t body = text.find("define") + 6;
-    Rewritten r = Rewriter(text.substr(body), file_, line_, true).run();
+    Rewritten r = Rewriter(with_new_value(text.substr(body)), file_, dialect_, line_, true).run();
     out_.text += text.substr(0, body) + r.text;
     out_.dynamic_shared |= r.dynamic_shared;
+    out_.device_functions.merge(r.device_functions);
     if (out_.error.empty()) out_.error = r.error;
     for (char c : text) line_ += c == '\n';
     return i + 1;
@@ -173,6 +107,140 @@ class Rewriter {
     out_.text += "kwemu_" + w + "()";
     previous_ = ")";
     return i + 1;
+  }
+
+  // ---- whole programs -------------------------------------------------------------------------------------------------------
+  // Device and host code are one unit here, so the macros that tell them apart would reach the toolkit's own headers too.
+  static const char* program_name(const std::string& word) {
+    return word == "__CUDA_ARCH__" ? "KWEMU_CUDA_ARCH" : word == "__CUDACC__" || word == "__NVCC__" ? "KWEMU_CUDACC" : nullptr;
+  }
+  size_t step_condition(size_t i) {  // #if, #ifdef and their kin
+    out_.text += "#";
+    for (const Token& t : tokens_of(tokens_[i].text.substr(1), false)) {
+      const char* other = t.kind == kWord ? program_name(t.text) : nullptr;
+      out_.text += other ? other : t.text;
+    }
+    for (char c : tokens_[i].text) line_ += c == '\n';
+    return i + 1;
+  }
+  size_t step_program_word(size_t i) {
+    const std::string& w = tokens_[i].text;
+    if (const char* other = program_name(w)) {
+      out_.text += other;
+    } else if (w == "__noinline__" && previous_ != "(") {  // no macro: the standard library has an attribute of that name
+      out_.text += "__attribute__((noinline))";
+    } else if ((w == "cudaLaunchCooperativeKernel" || w == "cudaLaunchKernel") && is(next(i), "(")) {
+      out_.text += w + "(";
+      previous_ = "(";
+      return past_void_cast(next(i));
+    } else if (w == "NULL" && in_launch_) {
+      out_.text += "nullptr";
+    } else {
+      return is(next(i), "=") && !is(next(i) + 1, "=") ? step_initialiser(i) : 0;
+    }
+    previous_ = w;
+    return i + 1;
+  }
+  // Behind "(" and, if there is one, a cast to void*: the kernel's type tells what its arguments are.
+  size_t past_void_cast(size_t open) const {
+    size_t i = next(open);
+    if (!is(i, "(")) return open + 1;
+    size_t word = next(i);
+    if (is(word, "const")) word = next(word);
+    return is(word, "void") && is(next(word), "*") && is(next(next(word)), ")") ? next(next(word)) + 1 : open + 1;
+  }
+  const std::string* new_value(const std::string& name) {
+    for (auto& [n, value] : dialect_.initialisers) {
+      if (n != name) continue;
+      dialect_.initialised.push_back(n);
+      return &value;
+    }
+    return nullptr;
+  }
+  size_t step_initialiser(size_t i) {  // int N = 8192, M = 4;
+    bool declares =
+        previous_ == "," || previous_ == "*" || (!previous_.empty() && (isalnum((unsigned char)previous_[0]) || previous_ == ">"));
+    const std::string* value = declares && previous_ != "return" ? new_value(tokens_[i].text) : nullptr;
+    if (!value) return 0;
+    out_.text += tokens_[i].text + " = " + *value;
+    size_t end = next(i);
+    for (int depth = 0; end < tokens_.size(); end++) {
+      if (!depth && (is(end, ";") || is(end, ","))) break;
+      depth += (is(end, "(") || is(end, "{") || is(end, "[")) - (is(end, ")") || is(end, "}") || is(end, "]"));
+      if (depth < 0) break;
+      for (char c : tokens_[end].text)
+        if (c == '\n') out_.text += c, line_++;
+    }
+    previous_ = *value;
+    return end;
+  }
+  std::string with_new_value(const std::string& macro) {  // " N 8192" of a #define
+    size_t name = macro.find_first_not_of(" \t");
+    if (!dialect_.program || name == std::string::npos) return macro;
+    size_t end = name;
+    while (end < macro.size() && (isalnum((unsigned char)macro[end]) || macro[end] == '_')) end++;
+    const std::string* value = end < macro.size() && macro[end] != '(' ? new_value(macro.substr(name, end - name)) : nullptr;
+    return value ? macro.substr(0, end) + " " + *value : macro;
+  }
+
+  // The first token of the kernel's name in front of "<<<": ns::kernel<T, 4>
+  size_t kernel_begin(size_t i) const {
+    const auto before = [&](size_t k) {
+      while (k > 0 && tokens_[k - 1].kind == kSpace) k--;
+      return k;
+    };
+    size_t at = before(i);
+    for (;;) {
+      if (at && is(at - 1, ">")) {
+        for (int depth = 0; at > 0;) {
+          at--;
+          depth += is(at, ">") - is(at, "<");
+          if (!depth) break;
+        }
+        at = before(at);
+      } else if (at && is(at - 1, ")")) {
+        for (int depth = 0; at > 0;) {
+          at--;
+          depth += is(at, ")") - is(at, "(");
+          if (!depth) return at;
+        }
+      }
+      if (at && is_word(at - 1)) at--;
+      if (size_t b = before(at); b && (is(b - 1, "::") || is(b - 1, ".") || is(b - 1, "->"))) {
+        at = before(b - 1);
+        continue;
+      }
+      return at;
+    }
+  }
+  // kernel<<<grid, block>>>(arguments)  ->  kwemu_start(kwemu_config(grid, block), "kernel", [=](auto... a) { kernel(a...); }, arguments)
+  size_t step_launch(size_t i) {
+    if (!dialect_.program) return fail("a launch from device code cannot run in the emulator"), tokens_.size();
+    size_t begin = kernel_begin(i), close = i + 1;
+    for (int depth = 0; close < tokens_.size(); close++) {
+      if (!depth && is(close, ">") && is(close + 1, ">") && is(close + 2, ">")) break;
+      depth += (is(close, "(") || is(close, "{")) - (is(close, ")") || is(close, "}"));
+    }
+    size_t open = close < tokens_.size() ? next(close + 2) : tokens_.size();
+    if (in_macro_)
+      while (is(open, "\\")) open = next(open);
+    if (begin == i || !is(open, "(")) return fail("expected `kernel<<<grid, block>>>(arguments)`"), tokens_.size();
+    size_t end = closing(open);
+    std::string kernel = out_.text.substr(starts_[begin]), name;
+    out_.text.resize(starts_[begin]);
+    while (!kernel.empty() && isspace((unsigned char)kernel.back())) kernel.pop_back();
+    for (char c : kernel)
+      if (c != '\\' && c != '"' && !isspace((unsigned char)c)) name += c;
+    out_.text += "kwemu_start(kwemu_config(";
+    in_launch_ = true;
+    range(i + 1, close);
+    out_.text += "), \"" + name + "\", [=](auto... kwemu_a) { " + kernel + "(kwemu_a...); }";
+    if (next(open) < end) out_.text += ", ";
+    range(open + 1, end);
+    in_launch_ = false;
+    out_.text += ")";
+    previous_ = ")";
+    return end + 1;
   }
 
   // extern "C" __global__ ... name(   and   extern __shared__ T name[];
@@ -209,7 +277,7 @@ class Rewriter {
     for (size_t k : declarator) type += tokens_[k].text;
     size_t end = is(j, "[") ? next(next(j)) : j;
     if (!is(j, "[") || !is(next(j), "]") || !is(end, ";") || name.empty()) {
-      out_.error = file_ + ":" + std::to_string(line_) + ": error: expected `extern __shared__ T name[];`\n";
+      fail("expected `extern __shared__ T name[];`");
       return tokens_.size();
     }
     out_.dynamic_shared = true;
@@ -242,6 +310,16 @@ class Rewriter {
     return s;
   }
 
+  void note_device_function(size_t i) {
+    for (; i < tokens_.size() && !is(i, ";") && !is(i, "{") && !is(i, "="); i = next(i)) {
+      if (is(i, "__launch_bounds__") || is(i, "__align__") || is(i, "__attribute__") || is(i, "alignas"))
+        i = closing(next(i));
+      else if (is_word(i) && is(next(i), "("))
+        return void(out_.device_functions.insert(is(i, "operator") ? "operator" : tokens_[i].text));
+      else if (is(i, "operator"))
+        return void(out_.device_functions.insert("operator"));
+    }
+  }
   void note_c_kernel(size_t i) {
     bool kernel = false;
     std::string name;
@@ -260,7 +338,10 @@ class Rewriter {
 
   std::vector<Token> tokens_;
   std::string file_;
+  Dialect& dialect_;
   Rewritten out_;
+  std::vector<size_t> starts_;  // of each token in the new text
+  bool in_launch_ = false;
   int line_;
   bool in_macro_;
   std::string previous_;          // text of the last token that is not space
@@ -269,5 +350,5 @@ class Rewriter {
 };
 }  // namespace
 
-Rewritten rewrite(const std::string& source, const std::string& file) { return Rewriter(source, file).run(); }
+Rewritten rewrite(const std::string& source, const std::string& file, Dialect& dialect) { return Rewriter(source, file, dialect).run(); }
 }  // namespace kwemu

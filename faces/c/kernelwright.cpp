@@ -14,6 +14,8 @@
 #include "kw/core/registry.h"
 #include "kw/cpu/parallel.h"
 #include "kw/runtime/dispatch.h"
+#include "kw/runtime/kernel_cache.h"
+#include "kw/runtime/paper_call.h"
 
 namespace {
 
@@ -115,6 +117,18 @@ int kw_run(const kw_op* op, const kw_call* call) {
     bound.raw.stream = call->stream;
     kw::execute(bound);
   });
+}
+
+int kw_warmup(const kw_op* op, const kw_call* call) {
+  return guarded([&] {
+    require(op && call, "kw_warmup: op or call is a null pointer");
+    kw::warm_up(kw::PaperCall(*op_of(op), call->inputs, call->attributes).bound);
+  });
+}
+
+void kw_count_kernels(kw_kernel_counts* counts) {
+  const kw::CacheCounts now = kw::cache_counts();
+  if (counts) *counts = {now.memory, now.pack, now.disk, now.compiled};
 }
 
 int kw_needs_copy(const kw_op* op, int32_t input, const kw_tensor* t) {

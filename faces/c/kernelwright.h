@@ -44,6 +44,16 @@ KW_API int kw_infer(const kw_op* op, const kw_call* call, kw_spec* specs);
 /* Checks everything, then runs on the inputs' device: asynchronous on CUDA, finished on return on the CPU. Nothing is written when the
  * status is KW_ERROR_CONTRACT, _ARGUMENT, _UNSUPPORTED or _TOOLCHAIN. A saved result may be left out (count 0): no gradient is wanted. */
 KW_API int kw_run(const kw_op* op, const kw_call* call);
+/* Finds, or compiles, the kernels of a call on its device and loads them, so that kw_run of such a call (any number of rows, any values)
+ * finds them ready. Runs nothing and looks at no memory: data may be null, results are not looked at and taken as contiguous. On the CPU
+ * there is nothing to do. Threads that ask for the same kernel share one compile. */
+KW_API int kw_warmup(const kw_op* op, const kw_call* call);
+
+typedef struct kw_kernel_counts { /* kernels that calls on CUDA asked for since the process began, by where they were found */
+  uint64_t memory, pack, disk, compiled;
+} kw_kernel_counts;
+KW_API void kw_count_kernels(kw_kernel_counts* counts);
+
 /* 1: copy the tensor to contiguous first; 0: the op reads it as it is; -1: no such input, or a tensor that no op takes. */
 KW_API int kw_needs_copy(const kw_op* op, int32_t input, const kw_tensor* tensor);
 

@@ -14,7 +14,7 @@ extern "C" {
 #define KW_ALIGN16 _Alignas(16)
 #endif
 
-#define KW_ABI_VERSION 1
+#define KW_ABI_VERSION 2      // 2: rows lie at up to three distances; a problem says which results are wanted
 #define KW_MAX_RANK 8         // dimensions of a tensor
 #define KW_MAX_ARGUMENTS 16   // inputs, and results, of one op
 #define KW_MAX_SYMBOLS 16     // named dimensions, and type variables, of one op
@@ -97,9 +97,10 @@ typedef struct kw_problem {
   const kw_signature* signature;
   const int64_t* dims;             // by signature->dims; -1 for a variadic dimension: the number of rows never chooses a kernel
   const int32_t* dtypes;           // kw_dtype, by signature->types
-  const kw_attribute* attributes;  // only int, bool and enumerations; float and str read as zero
+  const kw_attribute* attributes;  // int, bool and enumerations; a float reads 0 or 1: whether it is zero; str reads as zero
   uint32_t present;                // bit i: input i is there
   int32_t alignment;               // 16, 8, 4, 2 or 1: bytes that divide every row's address, over all tensors
+  uint32_t results;                // bit i: result i is there (a saved one is, where a gradient is wanted)
 } kw_problem;
 
 typedef struct kw_kernel {
@@ -157,6 +158,9 @@ typedef struct kw_op_def {
   int32_t (*reference)(const kw_bound*, kw_message*);  // every floating tensor is f64, contiguous, on the CPU
   const kw_bench_case* bench;
   int32_t bench_count;
+  // How many times, at most, the call rounds to the element type of its tensors on the way to this result, the last time included; null:
+  // once. More is for an op that follows a convention of models that round in between: the checker allows for it.
+  int32_t (*roundings)(const kw_attribute* attributes, int32_t result);
 } kw_op_def;
 
 typedef struct kw_room {

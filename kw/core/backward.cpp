@@ -71,12 +71,14 @@ void check_backward(const Contract& forward, const Contract& backward) {
   if (gradients.empty())
     for (const Input& i : backward.inputs)
       if (i.type.written) gradients.push_back(&i.type);
-  if (gradients.size() != g.targets.size()) refuse(format("gives %zu gradients, but %zu are named", gradients.size(), g.targets.size()));
-  for (size_t t = 0; t < gradients.size(); t++) {
+  const size_t named = g.results.back() + 1;
+  if (gradients.size() != named) refuse(format("gives %zu gradients, but %zu are named", gradients.size(), named));
+  for (size_t t = 0; t < g.targets.size(); t++) {
+    const TensorType& result = *gradients[g.results[t]];
     const TensorType& input = *find_tensor(forward, std::string_view(g.targets[t]).substr(1));
-    if (!same_form(*gradients[t], input))
-      refuse("gives " + g.targets[t] + " as " + to_text(*gradients[t], backward) + ", but the input is " + to_text(input, forward));
-    if (gradients[t]->optional != input.optional)
+    if (!same_form(result, input))
+      refuse("gives " + g.targets[t] + " as " + to_text(result, backward) + ", but the input is " + to_text(input, forward));
+    if (result.optional != input.optional)
       refuse("gives " + g.targets[t] +
              (input.optional ? " always, but the input is optional" : " only sometimes, but the input is always there"));
   }

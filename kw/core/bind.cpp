@@ -79,7 +79,7 @@ class Binder {
       if (t.sizes[d] < 0) complain_.negative_size(name(i), t);
     device(i, t);
     element(i, t);
-    Rows rows;
+    RowLayout rows;
     const bool folds = fold_rows(t, inner, rows);
     if (!countable(t, rows)) complain_.too_large(name(i));
     if (variadic) leading(i, t, static_cast<size_t>(type.shape[0].size.value), lead);
@@ -99,7 +99,7 @@ class Binder {
       }
     }
     if (!folds) complain_.layout(name(i), t);
-    if (type.written && rows.count > 1 && rows.stride < rows.length) complain_.written_rows(name(i));
+    if (type.written && rows_overlap(rows)) complain_.written_rows(name(i));
     return later;
   }
 
@@ -314,7 +314,7 @@ void bind_inputs(const Op& op, const kw_argument* inputs, const kw_attribute* at
 }
 
 bool needs_copy(const kw_tensor& tensor, int32_t inner) {
-  Rows rows;
+  RowLayout rows;
   return !fold_rows(tensor, inner, rows);
 }
 

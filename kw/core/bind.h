@@ -29,15 +29,15 @@ struct Bound {  // fixed capacity: binding a call allocates nothing. Not copied:
 };
 
 // Checks the inputs and attributes against the contract and sizes the results. `inputs` and `attributes` have the contract's length and
-// must outlive `out`. Throws KW_ERROR_ARGUMENT with a sentence. Promise: every tensor's rows are reachable by one row stride
+// must outlive `out`. Throws KW_ERROR_ARGUMENT with a sentence. Promise: every tensor's rows lie as kw/core/rows.h says
 // (needs_copy says beforehand which tensors a face has to copy), all tensors are on one device.
 void bind_inputs(const Op& op, const kw_argument* inputs, const kw_attribute* attributes, Bound& out);
 
 // Checks the caller's results (shape, dtype, device, layout) against out.results and takes them in.
 void bind_results(const kw_argument* results, Bound& bound);
 
-// True when rooms cannot read this layout as it is: the innermost dimension is not contiguous, or the leading ones do not fold into rows
-// at one stride. `inner` is the number of trailing dimensions of one row (Contract: those after *B).
+// True when rooms cannot read this layout as it is: the innermost dimension is not contiguous, or more than three
+// distances are needed to say where rows lie. `inner` is the number of trailing dimensions of one row (Contract: those after *B).
 bool needs_copy(const kw_tensor& tensor, int32_t inner);
 // `inner` for argument i of the op.
 int32_t row_rank(const TensorType& type);

@@ -1,38 +1,84 @@
+#include <algorithm>
+
 #include "kw/core/bind_sentences.h"
 #include "kw/core/error.h"
 
 namespace kw {
 namespace {
 
-struct Region {  // memory that a tensor covers: rows of `length` bytes, `stride` bytes apart
-  uintptr_t begin = 0, end = 0;
-  int64_t count = 0, length = 0, stride = 0;
+struct Region {  // memory that a tensor covers; begin == end for an empty one
+  uintptr_t begin, end;
+  const kw_tensor* tensor;
+  int32_t inner;
 };
 
+Region region_of(const kw_tensor& t, int32_t inner, const RowLayout& rows) {
+  const auto begin = reinterpret_cast<uintptr_t>(t.data);
+  if (rows.count == 0) return {begin, begin, &t, inner};
+  int64_t last = rows.length;
+  for (int32_t i = 0; i < rows.distances; i++) last += rows.strides[i] * (rows.sizes[i] - 1);
+  return {begin, begin + static_cast<uintptr_t>(last * dtype_bytes(t.dtype)), &t, inner};
+}
 Region region_of(const kw_tensor& t, int32_t inner) {
-  Rows rows;
+  RowLayout rows;
   fold_rows(t, inner, rows);
-  if (rows.count == 0) return {};
-  const int64_t bytes = dtype_bytes(t.dtype);
-  if (rows.stride == 0) rows.count = 1;  // an expanded tensor reads one row again and again
-  Region r{reinterpret_cast<uintptr_t>(t.data), 0, rows.count, rows.length * bytes, rows.stride * bytes};
-  r.end = r.begin + static_cast<uintptr_t>((r.count - 1) * r.stride + r.length);
-  return r;
+  return region_of(t, inner, rows);
 }
 
-// Exact where the rows of both are equally far apart (two column slices of one buffer do not overlap), else by first and last byte.
+__extension__ using Wide = __int128;  // sums of distances that fit 63 bits each
+
+// Whether some row of one tensor meets some row of the other. A row of b lies `ahead` bytes behind a row of a, by a sum of multiples of
+// both tensors' distances: the multiples that can bring it near are tried, the largest distance first. Of views of one buffer that is one
+// or two a distance; where it would be very many, the answer is yes.
+class Meeting {
+ public:
+  Meeting(const Region& a, const Region& b) : a_length_(add(a, true)), b_length_(add(b, false)) {}
+  bool happens(Wide ahead, int32_t axis = 0) {
+    if (axis == count_) return ahead < a_length_ && ahead > -b_length_;
+    Wide low = 0, high = 0;  // what the shorter distances can add
+    for (int32_t i = axis + 1; i < count_; i++)
+      low += axes_[i].least * Wide{axes_[i].stride}, high += axes_[i].most * Wide{axes_[i].stride};
+    const Axis& x = axes_[axis];
+    Wide first = (-b_length_ - ahead - high) / x.stride - 1, last = (a_length_ - ahead - low) / x.stride + 1;
+    first = std::max<Wide>(first, x.least), last = std::min<Wide>(last, x.most);
+    for (Wide m = first; m <= last; m++)
+      if (++steps_ > 4096 || happens(ahead + m * x.stride, axis + 1)) return true;
+    return false;
+  }
+
+ private:
+  struct Axis {
+    int64_t stride, least, most;  // bytes; its multiples
+  };
+  Wide add(const Region& region, bool backwards) {  // the bytes of a row
+    const int64_t bytes = dtype_bytes(region.tensor->dtype);
+    RowLayout rows;
+    fold_rows(*region.tensor, region.inner, rows);
+    for (int32_t i = 0; i < rows.distances; i++)
+      add(rows.strides[i] * bytes, backwards ? 1 - rows.sizes[i] : 0, backwards ? 0 : rows.sizes[i] - 1);
+    return Wide{rows.length} * bytes;
+  }
+  void add(int64_t stride, int64_t least, int64_t most) {
+    if (stride == 0) return;  // the same row again
+    for (int32_t i = 0; i < count_; i++)
+      if (axes_[i].stride == stride) return void((axes_[i].least += least, axes_[i].most += most));
+    int32_t at = count_++;
+    for (; at > 0 && axes_[at - 1].stride < stride; at--) axes_[at] = axes_[at - 1];
+    axes_[at] = {stride, least, most};
+  }
+  Axis axes_[2 * RowLayout::max_distances];
+  int32_t count_ = 0, steps_ = 0;
+  Wide a_length_, b_length_;
+};
+
 bool overlap(const Region& a, const Region& b) {
-  if (a.count == 0 || b.count == 0 || a.end <= b.begin || b.end <= a.begin) return false;
-  const int64_t stride = a.count > 1 ? a.stride : b.stride;
-  if ((a.count == 1 && b.count == 1) || (a.count > 1 && b.count > 1 && a.stride != b.stride)) return true;
-  const int64_t ahead = b.begin >= a.begin ? static_cast<int64_t>((b.begin - a.begin) % static_cast<uintptr_t>(stride))
-                                           : stride - 1 - static_cast<int64_t>((a.begin - b.begin - 1) % static_cast<uintptr_t>(stride));
-  return ahead < a.length || ahead + b.length > stride;
+  if (a.begin == a.end || b.begin == b.end || a.end <= b.begin || b.end <= a.begin) return false;
+  return Meeting(a, b).happens(static_cast<Wide>(b.begin) - static_cast<Wide>(a.begin));
 }
 
 void check_data(const Complaint& complain, const char* name, const kw_tensor& t, const Region& region) {
   const auto address = reinterpret_cast<uintptr_t>(t.data);
-  if (region.count == 0) return;
+  if (region.begin == region.end) return;
   if (!t.data) complain.say(format("%s is a null pointer, but has elements", name));
   if (address % static_cast<uintptr_t>(dtype_bytes(t.dtype)) != 0)
     complain.say(format("%s is at the address %p, which is no multiple of the %d bytes of %s", name, t.data, dtype_bytes(t.dtype),
@@ -54,12 +100,12 @@ Region check_result(const Complaint& complain, const Bound& bound, const Result&
   const kw_bound& raw = bound.raw;
   if (t.device_type != raw.device_type || (t.device_type != KW_CPU && t.device_index != raw.device_index))
     complain.device(name, t, "the op", raw.device_type, raw.device_index);
-  Rows rows;
+  RowLayout rows;
   const bool folds = fold_rows(t, row_rank(result.type), rows);
   if (!countable(t, rows)) complain.too_large(name);
   if (!folds) complain.layout(name, t);
-  if (rows.count > 1 && rows.stride < rows.length) complain.written_rows(name);
-  Region region = region_of(t, row_rank(result.type));
+  if (rows_overlap(rows)) complain.written_rows(name);
+  Region region = region_of(t, row_rank(result.type), rows);
   check_data(complain, name, t, region);
   return region;
 }

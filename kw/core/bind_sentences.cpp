@@ -64,10 +64,10 @@ void Complaint::too_large(const std::string& what) const { say(what + " has more
 
 void Complaint::layout(const std::string& what, const kw_tensor& t) const {
   say(what + " has a layout that the op cannot read (sizes " + shape_text(t.sizes, t.rank) + ", strides " + shape_text(t.strides, t.rank) +
-      "): each row must be contiguous, and rows must lie at one distance from each other; make it contiguous first");
+      "): each row must be contiguous, and at most 3 distances may say where rows lie; make it contiguous first");
 }
 
-void Complaint::written_rows(const std::string& what) const { say(what + " is written, but its rows overlap in memory"); }
+void Complaint::written_rows(const std::string& what) const { say(what + " is written, but its rows may overlap in memory"); }
 
 void Complaint::device(const std::string& what, const kw_tensor& t, const std::string& first, int32_t type, int32_t index) const {
   if (t.device_type != KW_CPU && t.device_type != KW_CUDA)

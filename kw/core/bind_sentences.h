@@ -41,12 +41,29 @@ class Complaint {
 };
 
 // Elements times bytes, and the way from the first to the last byte, fit 63 bits; so index arithmetic in rooms never overflows.
-inline bool countable(const kw_tensor& t, const Rows& rows) {
-  int64_t way = 0, bytes = 0;
+inline bool countable(const kw_tensor& t, const RowLayout& rows) {
+  int64_t way = rows.length, bytes = 0, step = 0;
   if (rows.count == 0) return true;
+  if (rows.count == INT64_MAX) return false;  // beyond 64 bits: its sizes are no numbers to compute with
+  for (int32_t i = 0; i < rows.distances; i++)
+    if (__builtin_mul_overflow(rows.sizes[i] - 1, rows.strides[i], &step) || __builtin_add_overflow(way, step, &way)) return false;
   return !__builtin_mul_overflow(rows.count, rows.length, &bytes) && !__builtin_mul_overflow(bytes, dtype_bytes(t.dtype), &bytes) &&
-         !__builtin_mul_overflow(rows.count - 1, rows.stride, &way) && !__builtin_add_overflow(way, rows.length, &way) &&
          !__builtin_mul_overflow(way, dtype_bytes(t.dtype), &way);
+}
+
+// Do rows share elements? Sorted by distance, each one has to clear all that the shorter ones reach; that is what views of memory without
+// overlaps look like, so that another layout, though it may be free of overlaps, counts as one with.
+inline bool rows_overlap(const RowLayout& rows) {
+  int64_t reach = rows.length, cleared = 0;
+  for (int32_t round = 0; rows.count > 1 && round < rows.distances; round++) {
+    int32_t shortest = -1;
+    for (int32_t i = 0; i < rows.distances; i++)
+      if (!(cleared >> i & 1) && (shortest < 0 || rows.strides[i] < rows.strides[shortest])) shortest = i;
+    if (rows.strides[shortest] < reach) return true;
+    reach += rows.strides[shortest] * (rows.sizes[shortest] - 1);
+    cleared |= int64_t{1} << shortest;
+  }
+  return false;
 }
 
 std::string shape_text(const int64_t* sizes, int32_t rank);  // "[2, 3]"

@@ -37,7 +37,7 @@ struct ElementType {  // `T`, `f32`, `acc(T)`
   int variable = -1;     // index into Contract::types
 };
 
-enum class Fold { none, sum, max };  // how rows fold into a result that lacks *B
+enum class Fold { none, sum, max, all };  // how rows fold into a result that lacks *B; all: in no way that partial results would fit
 
 struct TensorType {
   ElementType element;
@@ -51,6 +51,7 @@ struct TensorType {
 struct Input {
   std::string name;
   TensorType type;
+  int below = -1;  // whole numbers that count within this dimension (index into Contract::dims): `target: i64[*B] < V`
 };
 
 struct Result {
@@ -83,6 +84,7 @@ struct TypeVariable {
 
 struct Gradient {
   std::vector<std::string> targets;    // "dx", "dweight": d + an input's name
+  std::vector<size_t> results;         // by target: which of the backward op's results it is; targets joined by `and` share one
   std::string op;                      // "rms_norm_backward"
   std::vector<std::string> arguments;  // d + a result's name, inputs, results, attributes; in the backward op's order
 };

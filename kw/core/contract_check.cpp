@@ -19,6 +19,7 @@ class Check {
     types();
     lists();
     dimensions();
+    counts();
     folds();
     if (c_.gradient) {
       gradient();
@@ -141,6 +142,18 @@ class Check {
     }
   }
 
+  void counts() const {
+    for (size_t i = 0; i < c_.inputs.size(); i++) {
+      const Input& in = c_.inputs[i];
+      if (in.below < 0) continue;
+      if (may_be_floating(in.type.element))
+        text_.fail(places_.inputs[i], in.name + " counts within a dimension ('<'), but may hold other numbers than whole ones");
+      if (!(known_from(static_cast<int>(i)) >> in.below & 1))
+        text_.fail(places_.inputs[i], "the dimension " + c_.dims[static_cast<size_t>(in.below)] + " that " + in.name +
+                                          " counts within does not follow from the inputs that are there with it");
+    }
+  }
+
   void folds() const {
     uint32_t rows = 0;
     for (size_t d = 0; d < c_.dims.size(); d++)
@@ -152,7 +165,7 @@ class Check {
       bool has_rows = dims_of(r.type) & rows;
       if (rows && !has_rows && r.type.fold == Fold::none)
         text_.fail(places_.results[i],
-                   r.name + " lacks *" + name_of_first(rows) + ": say how rows fold into it, 'sum' or 'max' before its type");
+                   r.name + " lacks *" + name_of_first(rows) + ": say how rows fold into it, 'sum', 'max' or 'all' before its type");
       if (r.type.fold != Fold::none && (!rows || has_rows))
         text_.fail(places_.results[i],
                    "nothing folds into " + r.name + ": " + (has_rows ? "it has the rows itself" : "no input has rows ('*B')"));

@@ -203,10 +203,15 @@ void ContractParser::extra_results(Result::Kind kind) {
 void ContractParser::gradient() {
   places_.gradient = take().at;
   Gradient g;
+  size_t result = 0;
   do {
-    const Token& target = expect_name("the gradient of an input, such as dx");
-    places_.targets.push_back(target.at);
-    g.targets.emplace_back(target.text);
+    do {
+      const Token& target = expect_name("the gradient of an input, such as dx");
+      places_.targets.push_back(target.at);
+      g.targets.emplace_back(target.text);
+      g.results.push_back(result);
+    } while (is_word("and") && (take(), true));
+    result++;
   } while (accept(","));
   expect("=", "after the gradients");
   const Token& backward = expect_name("the name of the backward op");

@@ -109,11 +109,15 @@ void ContractParser::arguments() {
 
 void ContractParser::input() {
   const Token& token = expect_name("the name of an input, or '*'");
-  Input in{name_of(token, "the input name"), {}};
+  Input in{name_of(token, "the input name"), {}, -1};
   if (index_by_name(c_.inputs, in.name) >= 0) fail(token, "there are two arguments named " + in.name);
   if (c_.inputs.size() == KW_MAX_ARGUMENTS) fail(token, format("an op has at most %d inputs", KW_MAX_ARGUMENTS));
   expect(":", "after " + in.name);
   in.type = tensor(in.name, Part::input);
+  if (accept("<")) {
+    const Token& dim = expect_name("the dimension that the numbers of " + in.name + " count within");
+    in.below = static_cast<int>(dim_name(dim, false, Part::input).value);
+  }
   places_.inputs.push_back(token.at);
   c_.inputs.push_back(std::move(in));
 }
@@ -141,7 +145,7 @@ Result ContractParser::result(Result::Kind kind) {
   if (c_.results.size() + saved_.size() + scratch_.size() == KW_MAX_ARGUMENTS)
     fail(token, format("an op has at most %d results", KW_MAX_ARGUMENTS));
   expect(":", "after " + r.name);
-  Fold fold = is_word("sum") ? Fold::sum : is_word("max") ? Fold::max : Fold::none;
+  Fold fold = is_word("sum") ? Fold::sum : is_word("max") ? Fold::max : is_word("all") ? Fold::all : Fold::none;
   if (fold != Fold::none) {
     if (kind == Result::Kind::scratch) fail(peek(), "nothing folds into scratch");
     take();

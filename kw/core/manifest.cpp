@@ -92,12 +92,13 @@ class OpWriter {
 
   std::string input(const Input& i) const {
     return "{" + tensor(i.name, i.type) + ", \"optional\": " + boolean(i.type.optional) + ", \"list\": " + boolean(i.type.list) +
-           ", \"written\": " + boolean(i.type.written) + "}";
+           ", \"written\": " + boolean(i.type.written) +
+           (i.below < 0 ? "" : ", \"below\": " + quoted(c_.dims[static_cast<size_t>(i.below)])) + "}";
   }
 
   std::string result(const Result& r) const {
     static const char* const kinds[] = {"output", "saved", "scratch"};
-    static const char* const folds[] = {"null", "\"sum\"", "\"max\""};
+    static const char* const folds[] = {"null", "\"sum\"", "\"max\"", "\"all\""};
     return "{" + tensor(r.name, r.type) + ", \"kind\": \"" + kinds[static_cast<size_t>(r.kind)] +
            "\", \"fold\": " + folds[static_cast<size_t>(r.type.fold)] +
            ", \"present_with\": " + (r.present_with < 0 ? "null" : quoted(c_.inputs[static_cast<size_t>(r.present_with)].name)) + "}";
@@ -126,8 +127,9 @@ class OpWriter {
   std::string gradient() const {
     if (!c_.gradient) return "null";
     auto name = [](const std::string& s) { return quoted(s); };
-    return "{\"targets\": " + array(c_.gradient->targets, name) + ", \"op\": " + quoted(c_.gradient->op) +
-           ", \"arguments\": " + array(c_.gradient->arguments, name) + "}";
+    return "{\"targets\": " + array(c_.gradient->targets, name) +
+           ", \"results\": " + array(c_.gradient->results, [](size_t r) { return std::to_string(r); }) +
+           ", \"op\": " + quoted(c_.gradient->op) + ", \"arguments\": " + array(c_.gradient->arguments, name) + "}";
   }
 
   const Op& op_;

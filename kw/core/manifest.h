@@ -5,6 +5,7 @@
 //     "dims": [{"name": "B", "variadic": true}, {"name": "N", "variadic": false}],
 //     "types": [{"name": "T", "options": ["f16", "bf16", ...]}, {"name": "W", "options": [{"variable": "T"}, "f32"]}],
 //     "inputs": [{"name": "x", "element": E, "shape": ["*B", S], "optional": false, "list": false, "written": false}, ...],
+//     ("below": "V" where an input's whole numbers count within a dimension)
 //     "attributes": [{"name": "eps", "type": "float", "default": 1e-06, "at_least": 0.0}, {"name": "reduction", "type": "enum",
 //                     "values": ["mean", "sum"], "default": "mean"}, ...],                 no "default": required
 //     "results": [{"name": "y", "kind": "output", "element": E, "shape": [...], "fold": null, "present_with": null}, ...],

@@ -8,6 +8,7 @@
 
 #include "kw/core/dtype.h"
 #include "kw/core/error.h"
+#include "kw/core/rows.h"
 
 namespace kw {
 
@@ -31,6 +32,10 @@ class Problem {
   }
   const char* type(std::string_view name) const { return dtype_facts[dtype(name)].device; }  // its name in device code
   bool has(std::string_view input) const { return raw_.present >> index(names_.inputs, names_.input_count, input, "input") & 1u; }
+  bool wants(std::string_view result) const { return raw_.results >> index(names_.results, names_.result_count, result, "result") & 1u; }
+  bool is_zero(std::string_view attribute) const {  // of a float: its value chooses no kernel
+    return raw_.attributes[index(names_.attributes, names_.attribute_count, attribute, "attribute")].f == 0;
+  }
   int64_t choice(std::string_view attribute) const {  // int, bool or enumeration
     return raw_.attributes[index(names_.attributes, names_.attribute_count, attribute, "attribute")].i;
   }
@@ -66,14 +71,11 @@ class Call {
   }
   double attr(std::string_view name) const { return attribute(name).f; }
   int64_t choice(std::string_view name) const { return attribute(name).i; }
-  // Elements from one row to the next, rows counted over all leading dimensions (the check made sure that one number says it);
-  // 0 when the tensor has a single row.
-  int64_t row_stride(std::string_view name) const {
+  // Where the rows of a tensor lie, for a kernel's Params and for CPU kernels: as<T>(p.x, row), rows.at(row). `inner`: how many of its last
+  // dimensions make a row. Null and zero distances when the tensor is absent.
+  Rows rows(std::string_view name, int32_t inner = 1) const {
     const kw_tensor* t = tensor(name);
-    if (!t) return 0;
-    for (int32_t d = t->rank - 2; d >= 0; d--)
-      if (t->sizes[d] > 1) return t->strides[d];
-    return 0;
+    return t ? rows_of(*t, inner) : Rows{};
   }
 
  private:

@@ -5,8 +5,15 @@
 
 #include "kw/core/dtype.h"
 #include "kw/core/error.h"
+#include "kw/core/rows.h"
 
 namespace kw::cpu {
+
+// Row `r` of a tensor: as<bf16>(p.x, row).
+template <class T>
+T* as(const Rows& rows, int64_t r) {
+  return static_cast<T*>(rows.data) + rows.at(r);
+}
 
 struct f16 {  // IEEE's binary16
   uint16_t bits;

@@ -35,6 +35,11 @@ template <class T>
 KW_WORD T* as(void* p) {
   return static_cast<T*>(p);
 }
+// Row `r` of a tensor: as<bf16>(p.x, row).
+template <class T>
+KW_WORD T* as(const Rows& rows, int64_t r) {
+  return static_cast<T*>(rows.data) + rows.at(r);
+}
 
 // a * b + c, rounded once. Kernels say where they fuse: left to the compiler, two tiles of one kernel could round differently.
 KW_WORD float fused(float a, float b, float c) { return fmaf(a, b, c); }
@@ -100,7 +105,16 @@ KW_WORD unsigned f16_bits(float x) {
 }
 KW_WORD void from_acc(float x, float& y) { y = x; }
 KW_WORD void from_acc(double x, double& y) { y = x; }
-KW_WORD void from_acc(float x, bf16& y) { y.bits = static_cast<unsigned short>(bf16_bits(x)); }
+KW_WORD void from_acc(double x, float& y) { y = static_cast<float>(x); }
+KW_WORD void from_acc(float x, bf16& y) { y.bits = static_cast<unsigned short>(bf16_pair(x, 0.0f) & 0xffffu); }
 KW_WORD void from_acc(float x, f16& y) { y.bits = static_cast<unsigned short>(f16_bits(x)); }
+
+// x as an element of type T would have it.
+template <class T, class A>
+KW_WORD A rounded(A x) {
+  T y;
+  from_acc(x, y);
+  return to_acc(y);
+}
 
 }  // namespace kw

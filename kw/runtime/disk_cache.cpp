@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
-#include "kw/core/error.h"
+#include "kw/core/log.h"
+#include "kw/runtime/file.h"
 
 namespace kw {
 namespace {
@@ -25,125 +23,69 @@ static_assert(sizeof(Header) == 88);
 
 Digest content_of(const CompiledKernel& kernel) { return Sha256().add(kernel.name).add(kernel.code).finish(); }
 
-void warn_once(std::atomic<bool>& told, const std::string& sentence) {
-  if (!told.exchange(true)) std::fprintf(stderr, "kernelwright: %s; kernels are compiled anew in every process\n", sentence.c_str());
-}
-
-std::string wished_dir() {
-  auto set = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value && *value ? value : nullptr;
-  };
-  if (const char* dir = set("KW_CACHE_DIR")) return dir;
-  if (const char* dir = set("XDG_CACHE_HOME")) return std::string(dir) + "/kernelwright";
-  if (const char* home = set("HOME")) return std::string(home) + "/.cache/kernelwright";
-  return "";
-}
-
-bool make_dirs(const std::string& dir) {
-  for (size_t slash = dir.find('/', 1);; slash = dir.find('/', slash + 1)) {
-    if (mkdir(dir.substr(0, slash).c_str(), 0700) && errno != EEXIST) return false;
-    if (slash == std::string::npos) return true;
-  }
-}
-
-bool read_all(int fd, void* data, size_t bytes) {
-  for (auto* p = static_cast<char*>(data); bytes;) {
-    ssize_t n = read(fd, p, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    p += n, bytes -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-bool write_all(int fd, const void* data, size_t bytes) {
-  for (auto* p = static_cast<const char*>(data); bytes;) {
-    ssize_t n = write(fd, p, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    p += n, bytes -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-struct File {
-  int fd;
-  ~File() {
-    if (fd >= 0) close(fd);
-  }
-};
+void warn_of(const std::string& trouble) { warn(trouble + "; kernels are compiled anew in every process"); }
 
 std::string usable_dir() {
-  static std::atomic<bool> told{false};
   std::string why, dir = disk_cache_dir(&why);
-  if (dir.empty() && !why.empty()) warn_once(told, why);
+  if (dir.empty() && !why.empty()) warn_of(why);
   return dir;
+}
+
+std::string path_of(const std::string& dir, const Digest& key) { return dir + "/" + hex(key) + ".kernel"; }
+
+// The folder is looked through at a process's first save and then whenever it has written a sixteenth of the limit: 10 000 files take
+// 20 ms. An eighth more than needed is removed, so that the next saves find room.
+void keep_within_limit(const std::string& dir, size_t bytes) {
+  static std::atomic<int64_t> written{int64_t{1} << 62};
+  const int64_t limit = disk_cache_limit();
+  if (written.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes) <= limit / 16) return;
+  written = 0;
+  const CacheUse use = cache_use(dir);
+  trim_cache(dir, use.bytes <= limit ? limit : limit - limit / 8);  // within the limit: stale parts alone
 }
 
 }  // namespace
 
-std::string disk_cache_dir(std::string* why) {
-  auto refuse = [&](std::string sentence) {
-    if (why) *why = std::move(sentence);
-    return std::string();
-  };
-  if (const char* on = std::getenv("KW_CACHE"); on && std::strcmp(on, "0") == 0) return "";
-  std::string dir = wished_dir();
-  if (dir.empty()) return refuse("there is no place for the kernel cache: neither KW_CACHE_DIR, XDG_CACHE_HOME nor HOME is set");
-  if (!make_dirs(dir)) return refuse("the kernel cache " + dir + " cannot be made: " + std::strerror(errno));
-  struct stat s{};
-  if (stat(dir.c_str(), &s) || !S_ISDIR(s.st_mode)) return refuse("the kernel cache " + dir + " is not a folder");
-  if (s.st_uid != geteuid()) return refuse("the kernel cache " + dir + " belongs to another user and is not trusted");
-  if (s.st_mode & 022) return refuse("the kernel cache " + dir + " may be written by other users and is not trusted (chmod go-w mends it)");
-  return dir;
-}
-
 std::optional<CompiledKernel> load_from_disk(const Digest& key) {
-  std::string dir = usable_dir();
+  const std::string dir = usable_dir();
   if (dir.empty()) return std::nullopt;
-  File file{open((dir + "/" + hex(key) + ".kernel").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+  const File file(open(path_of(dir, key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   Header header, wanted;
   struct stat s{};
-  if (file.fd < 0 || fstat(file.fd, &s) || !S_ISREG(s.st_mode) || !read_all(file.fd, &header, sizeof header)) return std::nullopt;
+  if (file.fd < 0 || fstat(file.fd, &s) || !S_ISREG(s.st_mode) || !read_at(file.fd, &header, sizeof header, 0)) return std::nullopt;
   if (std::memcmp(header.magic, wanted.magic, sizeof header.magic) || header.version != wanted.version || header.key != key)
     return std::nullopt;
   // Sizes are believed only as far as the file goes.
-  uint64_t rest = static_cast<uint64_t>(s.st_size) - sizeof header;
+  const uint64_t rest = static_cast<uint64_t>(s.st_size) - sizeof header;
   if (header.name_bytes > rest || header.code_bytes != rest - header.name_bytes) return std::nullopt;
   CompiledKernel kernel;
   kernel.name.resize(header.name_bytes);
   kernel.code.resize(header.code_bytes);
-  if (!read_all(file.fd, kernel.name.data(), kernel.name.size()) || !read_all(file.fd, kernel.code.data(), kernel.code.size()) ||
-      content_of(kernel) != header.content)
+  if (!read_at(file.fd, kernel.name.data(), kernel.name.size(), sizeof header) ||
+      !read_at(file.fd, kernel.code.data(), kernel.code.size(), sizeof header + header.name_bytes) || content_of(kernel) != header.content)
     return std::nullopt;
+  futimens(file.fd, nullptr);  // used now; on a read-only disk nothing is ever removed either
   return kernel;
 }
 
+bool is_on_disk(const Digest& key) {
+  const std::string dir = disk_cache_dir();
+  return !dir.empty() && access(path_of(dir, key).c_str(), R_OK) == 0;
+}
+
 void save_to_disk(const Digest& key, const CompiledKernel& kernel) {
-  static std::atomic<uint64_t> count{0};
-  static std::atomic<bool> told{false};
-  std::string dir = usable_dir();
+  const std::string dir = usable_dir();
   if (dir.empty()) return;
   Header header;
   header.name_bytes = static_cast<uint32_t>(kernel.name.size());
   header.code_bytes = kernel.code.size();
   header.key = key;
   header.content = content_of(kernel);
-  std::string place = dir + "/" + hex(key) + ".kernel";
-  std::string beside = format("%s.%ld.%llu.part", place.c_str(), static_cast<long>(getpid()), static_cast<unsigned long long>(count++));
-  bool written;
-  int error;
-  {
-    File file{open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
-    written = file.fd >= 0 && write_all(file.fd, &header, sizeof header) && write_all(file.fd, kernel.name.data(), kernel.name.size()) &&
-              write_all(file.fd, kernel.code.data(), kernel.code.size());
-    error = errno;
-  }
-  if (written && rename(beside.c_str(), place.c_str())) written = false, error = errno;
-  if (written) return;
-  unlink(beside.c_str());
-  warn_once(told, "the kernel cache " + dir + " cannot be written: " + std::strerror(error));
+  const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
+  const int error = write_and_rename(path_of(dir, key), {head, kernel.name, kernel.code}, 0600);
+  if (error && error != ENOENT)  // ENOENT: someone has cleared the cache in this moment
+    warn_of("the kernel cache " + dir + " cannot be written: " + std::strerror(error));
+  keep_within_limit(dir, sizeof header + kernel.name.size() + kernel.code.size());
 }
 
 }  // namespace kw

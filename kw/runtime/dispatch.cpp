@@ -2,6 +2,7 @@
 
 #include "kw/runtime/context.h"
 #include "kw/runtime/launch.h"
+#include "kw/runtime/problem.h"
 #include "kw/runtime/ready.h"
 
 namespace kw {
@@ -34,12 +35,20 @@ void run_on_cuda(const Bound& bound) {
 
 }  // namespace
 
+void warm_up(const Bound& bound) {
+  if (bound.raw.device_type != KW_CUDA) return;
+  named_after(*bound.op, [&] {
+    ContextGuard guard(driver(), bound.raw.device_index);
+    find_ready(bound);
+  });
+}
+
 void execute(const Bound& bound) {
   if (!is_empty(bound)) {
     if (bound.raw.device_type == KW_CPU)
       run_on_cpu(bound);
     else if (bound.raw.device_type == KW_CUDA)
-      run_on_cuda(bound);
+      named_after(*bound.op, [&] { run_on_cuda(bound); });
     else
       throw Error(KW_ERROR_UNSUPPORTED,
                   format("%s: device type %d is neither the CPU nor CUDA", bound.op->contract.name.c_str(), bound.raw.device_type));

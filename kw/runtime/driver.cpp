@@ -117,8 +117,34 @@ std::string error_text(const Driver& cuda, CUresult result) {
   return text ? format("%s (%s)", name, text) : name;
 }
 
+bool is_sticky(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void throw_earlier(const Driver& cuda, const std::string& not_done, CUresult result) {
+  throw Error(KW_ERROR_DRIVER,
+              not_done + ", because the CUDA context already had the error " + error_text(cuda, result) +
+                  " from earlier work; the process has to be started anew. CUDA_LAUNCH_BLOCKING=1 shows which call it was");
+}
+
 void check(const Driver& cuda, CUresult result, const char* doing) {
   if (result == CUDA_SUCCESS) return;
+  if (is_sticky(result)) throw_earlier(cuda, std::string(doing) + " was not possible", result);
   throw Error(result == CUDA_ERROR_OUT_OF_MEMORY ? KW_ERROR_MEMORY : KW_ERROR_DRIVER, std::string(doing) + ": " + error_text(cuda, result));
 }
 

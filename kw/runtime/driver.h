@@ -50,7 +50,13 @@ bool emulator_requested();  // by KW_DRIVER or use_emulator()
 
 // "CUDA_ERROR_INVALID_VALUE (invalid argument)".
 std::string error_text(const Driver& cuda, CUresult result);
-// Throws KW_ERROR_DRIVER: "<doing>: CUDA_ERROR_...". Out of memory becomes KW_ERROR_MEMORY.
+// Errors that a kernel leaves behind when it fails: the context reports them at every later call, and the process has to end. A launch is
+// asynchronous, so it never returns its own kernel's; whoever gets one is not the one who did it.
+bool is_sticky(CUresult result);
+// Throws KW_ERROR_DRIVER: "<not_done>, because the CUDA context already had the error CUDA_ERROR_... from earlier work; ...".
+[[noreturn]] void throw_earlier(const Driver& cuda, const std::string& not_done, CUresult result);
+
+// Throws KW_ERROR_DRIVER: "<doing>: CUDA_ERROR_..."; for a sticky error, throw_earlier. Out of memory becomes KW_ERROR_MEMORY.
 void check(const Driver& cuda, CUresult result, const char* doing);
 
 }  // namespace kw

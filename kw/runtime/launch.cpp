@@ -5,34 +5,6 @@ namespace {
 
 constexpr uint32_t max_grid_x = 0x7fffffff, max_grid_yz = 65535, max_threads = 1024, max_cluster = 16, portable_cluster = 8;
 
-// What a kernel leaves behind when it fails: the context reports it at every later call. A launch is asynchronous, so it never returns
-// its own kernel's.
-bool is_sticky(CUresult result) {
-  switch (result) {
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-      return true;
-    default:
-      return false;
-  }
-}
-
-[[noreturn]] void throw_earlier(const Driver& cuda, const char* op, CUresult result) {
-  throw Error(KW_ERROR_DRIVER,
-              format("%s: not run, because the CUDA context already had the error %s from earlier work; the process has to be "
-                     "started anew. CUDA_LAUNCH_BLOCKING=1 shows which call it was",
-                     op, error_text(cuda, result).c_str()));
-}
-
 void check_launch(const char* op, const kw_launch& l, const kw_choice& choice, const kw_device_facts& gpu) {
   auto refuse = [&](kw_status status, const std::string& what) {
     throw Error(status, format("%s: the launch of %s %s", op, choice.kernels[l.kernel].name, what.c_str()));
@@ -103,7 +75,7 @@ void check_launches(const char* op, const kw_plan& plan, const kw_choice& choice
 
 void check_no_earlier_error(const Driver& cuda, const char* op) {
   size_t available, total;
-  if (CUresult result = cuda.cuMemGetInfo(&available, &total)) throw_earlier(cuda, op, result);
+  if (CUresult result = cuda.cuMemGetInfo(&available, &total)) throw_earlier(cuda, std::string(op) + ": not run", result);
 }
 
 void enqueue(const Driver& cuda, const char* op, const Kernel& kernel, const kw_launch& launch, int device, const kw_device_facts& gpu,
@@ -125,7 +97,7 @@ void enqueue(const Driver& cuda, const char* op, const Kernel& kernel, const kw_
   void* params[] = {const_cast<unsigned char*>(launch.params)};
   CUresult result = cuda.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel.handle), params, nullptr);
   if (result == CUDA_SUCCESS) return;
-  if (is_sticky(result) && !cuda.synchronous) throw_earlier(cuda, op, result);
+  if (is_sticky(result) && !cuda.synchronous) throw_earlier(cuda, std::string(op) + ": not run", result);
   throw Error(KW_ERROR_DRIVER,
               format("%s: the kernel %s %s: %s%s", op, kernel.expression.c_str(), is_sticky(result) ? "failed" : "could not be launched",
                      error_text(cuda, result).c_str(), report(cuda, reports).c_str()));

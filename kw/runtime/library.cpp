@@ -54,7 +54,8 @@ std::string file_of(const void* function) {
   return e ? "" : path.lexically_normal().string();
 }
 
-std::string own_dir() { return fs::path(file_of(reinterpret_cast<const void*>(&own_dir))).parent_path().string(); }
+std::string own_file() { return file_of(reinterpret_cast<const void*>(&own_file)); }
+std::string own_dir() { return fs::path(own_file()).parent_path().string(); }
 
 std::vector<std::string> toolkit_dirs() {
   std::vector<std::string> out;

@@ -14,6 +14,7 @@ std::vector<std::string> toolkit_dirs();
 
 // The folder of the library or executable that holds this code; "" when the loader does not say.
 std::string own_dir();
+std::string own_file();
 // The file that a function came from.
 std::string file_of(const void* function);
 

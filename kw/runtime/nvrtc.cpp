@@ -142,7 +142,8 @@ Target target_for(const Nvrtc& compiler, int gpu_arch) {
 
 std::vector<std::string> compile_options(Target target) {
   // No folder is searched: every text that goes in is in the hash.
-  return {format(target.ptx ? "-arch=compute_%d" : "-arch=sm_%d", target.arch), "--std=c++20", "-lineinfo", "-no-source-include"};
+  return {format(target.ptx ? "-arch=compute_%d" : "-arch=sm_%d", target.arch), "--std=c++20", "-lineinfo", "-no-source-include",
+          "--fmad=false"};  // products and sums are fused where the source says so: else kernels of one op round differently
 }
 
 Digest kernel_key(const Nvrtc& compiler, const SourceSet& sources, const std::string& expression, Target target) {
@@ -160,7 +161,7 @@ CompiledKernel compile(const Nvrtc& compiler, const SourceSet& sources, const st
   for (const auto& option : option_texts) options.push_back(option.c_str());
 
   const std::string& path = sources.files.front().path;
-  std::string main = "#include \"" + path + "\"\n";
+  std::string main = sources.preamble + "#include \"" + path + "\"\n";
   Program program{compiler};
   check(compiler,
         compiler.nvrtcCreateProgram(&program.handle, main.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(), names.data()),

@@ -1,6 +1,8 @@
 // `kw plan` and ahead-of-time compiling: the steps of a call that need no GPU.
+#include "kw/runtime/disk_cache.h"
 #include "kw/runtime/dispatch.h"
 #include "kw/runtime/launch.h"
+#include "kw/runtime/packs.h"
 #include "kw/runtime/problem.h"
 
 namespace kw {
@@ -35,8 +37,20 @@ std::string traffic(const Bound& bound) {
 
 std::string shape(const uint32_t (&n)[3]) { return n[1] == 1 && n[2] == 1 ? format("%u", n[0]) : format("%u x %u x %u", n[0], n[1], n[2]); }
 
-std::string launch_text(const kw_launch& l, const kw_kernel& kernel, int number) {
-  std::string text = format("launch %d  %s\n  source  %s\n", number, kernel.name, kernel.source);
+std::string code_text(const kw_kernel& kernel, bool strided, const kw_device_facts& gpu) {
+  switch (origin_of(*source_set(kernel.source, strided), kernel.name, gpu.arch)) {
+    case Origin::pack:
+      return "in the pack " + pack_in_use()->path();
+    case Origin::disk:
+      return "in the disk cache " + disk_cache_dir();
+    default:
+      return "compiled at the first call";
+  }
+}
+
+std::string launch_text(const kw_launch& l, const kw_kernel& kernel, bool strided, const kw_device_facts& gpu, int number) {
+  std::string text =
+      format("launch %d  %s\n  source  %s\n  code    %s\n", number, kernel.name, kernel.source, code_text(kernel, strided, gpu).c_str());
   if (is_idle(l)) return text + "  nothing to do (an empty grid)\n";
   text += format("  grid    %s blocks of %s threads", shape(l.grid).c_str(), shape(l.block).c_str());
   if (l.cluster > 1) text += format(", clusters of %u", l.cluster);
@@ -54,22 +68,22 @@ std::string describe_plan(const Bound& bound, const kw_device_facts& gpu) {
   kw_plan plan;
   fill_launches(bound, gpu, choice, plan);
   check_launches(op, plan, choice, gpu, nullptr);
-  text += format("rows    aligned to %d bytes\n", alignment) + traffic(bound);
-  for (int32_t i = 0; i < plan.launch_count; i++) text += launch_text(plan.launches[i], choice.kernels[plan.launches[i].kernel], i + 1);
+  const bool strided = is_strided(bound);
+  text +=
+      format("rows    aligned to %d bytes%s\n", alignment, strided ? ", of some tensor at more than one distance" : "") + traffic(bound);
+  for (int32_t i = 0; i < plan.launch_count; i++)
+    text += launch_text(plan.launches[i], choice.kernels[plan.launches[i].kernel], strided, gpu, i + 1);
   return text;
 }
 
 size_t compile_for(const Bound& bound, const kw_device_facts& gpu) {
-  const std::string& op = bound.op->contract.name;
-  kw_choice choice = choose_kernels(bound, alignment_of(bound), gpu);
-  size_t total = 0;
-  try {
+  return named_after(*bound.op, [&] {
+    kw_choice choice = choose_kernels(bound, alignment_of(bound), gpu);
+    size_t total = 0;
     for (int32_t i = 0; i < choice.kernel_count; i++)
-      total += find_code(*source_set(choice.kernels[i].source), choice.kernels[i].name, gpu.arch).code.size();
-  } catch (const Error& e) {
-    throw Error(e.status(), op + ": " + e.what());
-  }
-  return total;
+      total += find_code(*source_set(choice.kernels[i].source, is_strided(bound)), choice.kernels[i].name, gpu.arch).code.size();
+    return total;
+  });
 }
 
 }  // namespace kw

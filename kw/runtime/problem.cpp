@@ -1,6 +1,7 @@
 #include "kw/runtime/problem.h"
 
 #include "kw/core/error.h"
+#include "kw/core/rows.h"
 #include "kw/runtime/dispatch.h"
 
 namespace kw {
@@ -8,6 +9,16 @@ namespace {
 
 bool chooses(Attribute::Type type) {
   return type == Attribute::Type::integer || type == Attribute::Type::boolean || type == Attribute::Type::enumeration;
+}
+
+bool is_nonzero(const Bound& bound, size_t attribute) {
+  return bound.op->contract.attributes[attribute].type == Attribute::Type::floating && bound.raw.attributes[attribute].f != 0;
+}
+
+uint32_t present_results(const Bound& bound) {
+  uint32_t present = 0;
+  for (size_t i = 0; i < bound.op->contract.results.size(); i++) present |= static_cast<uint32_t>(bound.raw.results[i].count > 0) << i;
+  return present;
 }
 
 int64_t elements(const kw_tensor& t) {
@@ -41,6 +52,25 @@ int32_t alignment_of(const Bound& bound) {
   return static_cast<int32_t>(bits & -bits);
 }
 
+bool is_strided(const Bound& bound) {
+  const Contract& contract = bound.op->contract;
+  const auto strided = [](const kw_argument& argument, const TensorType& type) {
+    const int32_t inner = row_rank(type);
+    for (int32_t i = 0; i < argument.count; i++) {
+      if (argument.tensors[i].rank < inner + 2) continue;
+      RowLayout rows;
+      fold_rows(argument.tensors[i], inner, rows);
+      if (rows.distances > 1) return true;
+    }
+    return false;
+  };
+  for (size_t i = 0; i < contract.inputs.size(); i++)
+    if (strided(bound.raw.inputs[i], contract.inputs[i].type)) return true;
+  for (size_t i = 0; i < contract.results.size(); i++)
+    if (strided(bound.raw.results[i], contract.results[i].type)) return true;
+  return false;
+}
+
 bool is_empty(const Bound& bound) {
   const Contract& contract = bound.op->contract;
   bool any = false;
@@ -65,8 +95,11 @@ ProblemKey problem_key(const Bound& bound, int32_t device, int32_t alignment) {
     if (key.words == ProblemKey::capacity) throw Error(KW_ERROR_CONTRACT, bound.op->contract.name + " has too many attributes");
     key.word[key.words++] = word;
   };
-  add(static_cast<uint64_t>(bound.op->index) << 32 | bound.present);
-  add(static_cast<uint64_t>(device) << 32 | static_cast<uint64_t>(alignment));
+  uint32_t nonzero = 0;
+  for (size_t i = 0; i < contract.attributes.size(); i++) nonzero |= static_cast<uint32_t>(is_nonzero(bound, i)) << i;
+  add(static_cast<uint64_t>(bound.op->index) << 32 | nonzero << 16 | bound.present);
+  add(static_cast<uint64_t>(device) << 32 | present_results(bound) << 8 | static_cast<uint64_t>(is_strided(bound)) << 7 |
+      static_cast<uint64_t>(alignment));
   for (size_t i = 0; i < contract.dims.size(); i++) add(contract.dim_variadic[i] ? ~uint64_t{0} : static_cast<uint64_t>(bound.dims[i]));
   uint64_t packed = 0;
   for (size_t i = 0; i < contract.types.size(); i++) {
@@ -93,8 +126,11 @@ kw_choice choose_kernels(const Bound& bound, int32_t alignment, const kw_device_
   for (size_t i = 0; i < contract.dims.size(); i++) dims[i] = contract.dim_variadic[i] ? -1 : bound.dims[i];
   std::vector<kw_attribute> attributes(contract.attributes.size(), kw_attribute{});
   for (size_t i = 0; i < attributes.size(); i++)
-    if (chooses(contract.attributes[i].type)) attributes[i] = bound.raw.attributes[i];
-  kw_problem problem{&op.signature, dims, bound.dtypes, attributes.data(), bound.present, alignment};
+    if (chooses(contract.attributes[i].type))
+      attributes[i] = bound.raw.attributes[i];
+    else if (contract.attributes[i].type == Attribute::Type::floating)
+      attributes[i].f = is_nonzero(bound, i);
+  kw_problem problem{&op.signature, dims, bound.dtypes, attributes.data(), bound.present, alignment, present_results(bound)};
   kw_choice choice{};
   kw_message message{};
   if (int32_t status = op.def->choose(&problem, &gpu, &choice, &message)) throw_room_error(op, status, message);

@@ -3,11 +3,13 @@
 #include <cstring>
 
 #include "kw/core/bind.h"
+#include "kw/core/error.h"
 
 namespace kw {
 
-// Word 0: op and present inputs. Word 1: device and alignment. Then dimensions, type variables (8 a word), int, bool and enumeration
-// attributes. A variadic dimension reads -1 and a float attribute 0: neither may choose.
+// Word 0: op, which float attributes are not zero, present inputs. Word 1: device, present results, strided or not, alignment. Then
+// dimensions, type variables (8 a word), int, bool and enumeration attributes. A variadic dimension reads -1: the number of rows may not
+// choose.
 struct ProblemKey {
   static constexpr int capacity = 2 + KW_MAX_SYMBOLS + KW_MAX_SYMBOLS / 8 + KW_MAX_ARGUMENTS;
   int32_t words = 0;
@@ -31,6 +33,17 @@ void fill_launches(const Bound& bound, const kw_device_facts& gpu, const kw_choi
 
 // True when there is nothing to compute: no output, saved result or written input has an element.
 bool is_empty(const Bound& bound);
+
+// Runs `body`; an error that it throws says which op it is about.
+template <class F>
+decltype(auto) named_after(const Op& op, F&& body) {
+  try {
+    return body();
+  } catch (const Error& e) {
+    if (std::string_view(e.what()).starts_with(op.contract.name)) throw;
+    throw Error(e.status(), op.contract.name + ": " + e.what());
+  }
+}
 
 [[noreturn]] void throw_room_error(const Op& op, int32_t status, const kw_message& message);
 

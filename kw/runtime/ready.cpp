@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "kw/runtime/context.h"
 #include "kw/runtime/device.h"
 #include "kw/runtime/dispatch.h"
 
@@ -14,28 +15,25 @@ ReadyTable& table() {
 }
 
 const Ready& make_ready(const Bound& bound, const ProblemKey& key, int32_t alignment) {
-  const std::string& op = bound.op->contract.name;
   auto ready = std::make_unique<Ready>();
   ready->key = key;
   ready->generation = kernel_path_generation();
-  try {
-    ready->gpu = &device_facts(bound.raw.device_index);
-    ready->choice = choose_kernels(bound, alignment, *ready->gpu);
-    const int32_t count = ready->choice.kernel_count;
-    for (int32_t i = 0; i < count; i++) {
-      ready->sources.push_back(source_set(ready->choice.kernels[i].source));
-      ready->from_disk |= !ready->sources.back()->root.empty();
-    }
-    // Side by side: a kernel that has to be compiled takes 60-200 ms, and NVRTC works for several threads at once.
-    const auto find = [&](int32_t i) { return &find_kernel(*ready->sources[i], ready->choice.kernels[i].name, ready->gpu->arch); };
-    std::vector<std::future<const Kernel*>> others;
-    for (int32_t i = 1; i < count; i++) others.push_back(std::async(std::launch::async, find, i));
-    if (count > 0) ready->kernels[0] = find(0);
-    for (int32_t i = 1; i < count; i++) ready->kernels[i] = others[i - 1].get();
-  } catch (const Error& e) {
-    if (std::string_view(e.what()).starts_with(op)) throw;
-    throw Error(e.status(), op + ": " + e.what());
+  ready->gpu = &device_facts(bound.raw.device_index);
+  ready->choice = choose_kernels(bound, alignment, *ready->gpu);
+  const int32_t count = ready->choice.kernel_count;
+  for (int32_t i = 0; i < count; i++) {
+    ready->sources.push_back(source_set(ready->choice.kernels[i].source, is_strided(bound)));
+    ready->from_disk |= !ready->sources.back()->root.empty();
   }
+  // Side by side: a kernel that has to be compiled takes 60-200 ms, and NVRTC works for several threads at once.
+  const auto find = [&](int32_t i) {
+    ContextGuard guard(driver(), bound.raw.device_index);  // a fresh thread has none, and the driver answers no question about a kernel
+    return &find_kernel(*ready->sources[i], ready->choice.kernels[i].name, ready->gpu->arch);
+  };
+  std::vector<std::future<const Kernel*>> others;
+  for (int32_t i = 1; i < count; i++) others.push_back(std::async(std::launch::async, find, i));
+  if (count > 0) ready->kernels[0] = find(0);
+  for (int32_t i = 1; i < count; i++) ready->kernels[i] = others[i - 1].get();
   return *table().insert(std::move(ready));
 }
 

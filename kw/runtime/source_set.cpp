@@ -21,7 +21,7 @@ namespace {
 struct State {
   std::mutex mutex;
   std::string root;
-  std::map<std::string, std::shared_ptr<const SourceSet>> sets;
+  std::map<std::pair<std::string, bool>, std::shared_ptr<const SourceSet>> sets;
 };
 State& state() {
   static State* s = [] {
@@ -96,12 +96,14 @@ std::vector<std::string> includes_of(std::string_view text) {
 
 void hash(SourceSet& set) {
   Sha256 sha;
+  sha.add(set.preamble);
   for (const auto& file : set.files) sha.add(file.path).add(file.text);
   set.digest = sha.finish();
 }
 
-std::shared_ptr<const SourceSet> read_set(const std::string& root, const std::string& path) {
+std::shared_ptr<const SourceSet> read_set(const std::string& root, const std::string& path, bool strided) {
   auto set = std::make_shared<SourceSet>();
+  if (strided) set->preamble = "#define KW_STRIDED_ROWS\n";
   set->root = root;
   std::vector<std::string> wanted{path};
   for (size_t i = 0; i < wanted.size(); i++) {  // grows while we walk
@@ -127,11 +129,11 @@ bool is_current(const SourceSet& set) {
   return true;
 }
 
-std::shared_ptr<const SourceSet> source_set(const std::string& path) {
+std::shared_ptr<const SourceSet> source_set(const std::string& path, bool strided) {
   std::lock_guard lock(state().mutex);
-  auto& known = state().sets[path];
+  auto& known = state().sets[{path, strided}];
   if (known && is_current(*known)) return known;
-  return known = read_set(state().root, path);
+  return known = read_set(state().root, path, strided);
 }
 
 SourceSet source_set_of_text(std::string path, std::string text) {

@@ -24,13 +24,15 @@ struct SourceFile {
 struct SourceSet {
   std::vector<SourceFile> files;  // the kernel's own file first, then by first inclusion
   std::string root;               // KW_KERNEL_PATH as it was, or ""
-  Digest digest{};                // of every path and text
+  std::string preamble;           // in front of everything: "#define KW_STRIDED_ROWS\n", or ""
+  Digest digest{};                // of the preamble, every path and text
 };
 
 // The set of a kernel's file: embedded text (find_source), or with KW_KERNEL_PATH=<root> the file <root>/<path> where there is one.
 // Cached; with KW_KERNEL_PATH an edited file is seen at the next call. Throws KW_ERROR_CONTRACT when the file is nowhere.
-// An include that is nowhere is left to the compiler, which names its line.
-std::shared_ptr<const SourceSet> source_set(const std::string& path);
+// An include that is nowhere is left to the compiler, which names its line. `strided`: for calls with a tensor whose rows one distance does
+// not place (kw/device/params.cuh).
+std::shared_ptr<const SourceSet> source_set(const std::string& path, bool strided = false);
 
 // A set of one text, for kernels that belong to no room.
 SourceSet source_set_of_text(std::string path, std::string text);

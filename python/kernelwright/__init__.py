@@ -7,6 +7,7 @@ This package is thin: it finds the one library, reads the list of ops that the l
 
     kernelwright.ops()                  # names of the ops there are
     kernelwright.calls("some_op")       # finished calls of an op in this process, on any device
+    kernelwright.warmup("some_op", "x=bf16[8192,4096]")  # compiles ahead
     kernelwright.load_library(path)     # adds the ops of a library of yours
 """
 
@@ -23,6 +24,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._library import library as _registry
+from ._warmup import warmup as _warmup
 
 __version__ = _registry.version
 
@@ -40,8 +42,10 @@ __all__ = [
     "calls",
     "contract",
     "copies",
+    "kernel_counts",
     "load_library",
     "ops",
+    "warmup",
 ]
 
 
@@ -67,6 +71,24 @@ def copies(op: str) -> int:
 
 def load_library(path: str) -> list[str]:
     """Adds the ops of a shared library of yours, and returns their names. Where a framework's module (kernelwright.torch, ...) has been
-    imported already, it gets them too. Raises LoadError (an OSError) with a sentence when the library cannot be loaded or is malformed; nothing is added
-    then."""
+    imported already, it gets them too. Raises LoadError (an OSError) with a sentence when the library cannot be loaded or is
+    malformed; nothing is added then."""
     return _registry.load(path)
+
+
+def warmup(op: str, arguments: str, *, device: int = 0, gradient: bool = False) -> None:
+    """Finds or compiles the kernels of a CUDA call and loads them, so that the first such call is as fast as the next. Nothing runs.
+
+    `arguments` is written as for `kw plan --arg`: tensors as name=dtype[sizes], attributes as name=value, separated by blanks, for example
+    "x=bf16[8192,4096] weight=bf16[4096] eps=1e-5"; optional ones may be left out. The number of rows does not matter to the kernels, nor do
+    the values of float attributes; tensors are taken as contiguous and aligned, as a framework allocates them. `gradient`: those of the
+    op's backward too. May be called from many threads at once: each kernel is compiled once.
+
+    Raises ArgumentError when the call does not fit the contract, ToolchainError when there is no driver, or no NVRTC and no pack."""
+    _warmup(_registry, op, arguments, device, gradient)
+
+
+def kernel_counts() -> dict[str, int]:
+    """Kernels that CUDA calls asked for in this process, by where they were found: "memory" (of this process; a call that was made before
+    asks for none), "pack", "disk" (the cache) or "compiled"."""
+    return _registry.kernel_counts()

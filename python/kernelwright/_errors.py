@@ -1,4 +1,5 @@
-"""The exceptions of Kernelwright: one type per kind of error, the same whichever way a call takes (the fast path, torch's dispatcher, ctypes).
+"""The exceptions of Kernelwright: one type per kind of error, the same whichever way a call takes (the fast
+path, torch's dispatcher, ctypes).
 
 All are `Error`, and a RuntimeError, because that is what torch makes of a failing op; each is also the built-in that its kind is usually
 caught as. The text is a sentence that names the op, the argument, what was got and what is wanted.

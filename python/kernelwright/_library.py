@@ -50,6 +50,9 @@ class Library:
             ("kw_load_library", ctypes.c_int, [text]),
             ("kw_add_library_dir", None, [text]),
             ("kw_set_log", None, [_LogFunction, pointer]),
+            ("kw_infer", ctypes.c_int, [pointer, pointer, pointer]),
+            ("kw_warmup", ctypes.c_int, [pointer, pointer]),
+            ("kw_count_kernels", None, [pointer]),
         ):
             function = getattr(c, name, None)
             if function is None:  # two versions in one environment: this package found the library of another
@@ -80,6 +83,16 @@ class Library:
             return None
         return self.errors[self._c.kw_last_error_status()](sentence)
 
+    def check(self, status: int) -> None:
+        """Raises what a C function's status says."""
+        if status:
+            raise self.errors[status](self.last_error())
+
+    def kernel_counts(self) -> dict[str, int]:
+        counts = (ctypes.c_uint64 * 4)()  # kw_kernel_counts
+        self._c.kw_count_kernels(counts)
+        return dict(zip(("memory", "pack", "disk", "compiled"), counts))
+
     def ops(self) -> list[_manifest.Op]:
         if self._ops is None:
             self._ops = _manifest.parse(self._c.kw_manifest().decode())
@@ -106,6 +119,15 @@ class Library:
 
     def attach_torch(self) -> None:
         """Defines every op in the torch of this process that it does not know yet."""
+        torch = sys.modules["torch"]
+        if getattr(torch, "_kernelwright_library", None) != self._c._handle:  # torch would print a page about the second definition
+            taken = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("kernelwright::")]
+            if taken:
+                raise ImportError(
+                    f"kernelwright: another Kernelwright in this process has defined its ops in torch already ({taken[0]}), and two cannot "
+                    f"serve one torch; this one is {self.version} of {self.path}: keep one version in the environment"
+                )
+            torch._kernelwright_library = self._c._handle
         if self._c.kw_attach_torch() < 0:
             raise ImportError(f"kernelwright: {self.last_error()}")
 

@@ -17,6 +17,7 @@ class Tensor:
     written: bool = False
     kind: str = "input"  # or output, saved, scratch
     present_with: str | None = None  # a result that is there only when this input is
+    below: str | None = None  # an input of whole numbers that count within this dimension
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Attribute:
 @dataclass(frozen=True)
 class Gradient:
     targets: list[str]
+    results: list[int]  # by target: which result of the backward op it is; two targets may share one
     op: str
     arguments: list[str]
 
@@ -111,7 +113,8 @@ def _op(o: dict) -> Op:
         dims={d["name"]: d["variadic"] for d in o["dims"]},
         types={t["name"]: t["options"] for t in o["types"]},
         inputs=[
-            Tensor(i["name"], i["element"], i["shape"], i["optional"], i["list"], i["written"]) for i in o["inputs"]
+            Tensor(i["name"], i["element"], i["shape"], i["optional"], i["list"], i["written"], below=i.get("below"))
+            for i in o["inputs"]
         ],
         attributes=[
             Attribute(

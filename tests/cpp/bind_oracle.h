@@ -70,7 +70,8 @@ class BindOracle {
     return !(a.at_least && x < *a.at_least) && !(a.above && x <= *a.above) && !(a.at_most && x > *a.at_most) && !(a.below && x >= *a.below);
   }
 
-  // Every element of a row is next to the one before, and row r begins r times one distance behind row 0.
+  // Every element of a row is next to the one before, and three distances say where row r begins: r = a + n (b + m c) for some n, m. What
+  // is written has no element twice, as far as three distances can say.
   static bool layout_fits(const kw_tensor& t, int inner, bool written) {
     int64_t rows = 1, length = 1;
     for (int d = 0; d < t.rank; d++) (d < t.rank - inner ? rows : length) *= t.sizes[d];
@@ -80,10 +81,27 @@ class BindOracle {
       for (int d = t.rank - 1; d >= 0; d--) at += index % t.sizes[d] * t.strides[d], index /= t.sizes[d];
       return at;
     };
-    const int64_t step = rows > 1 ? offset(length) : 0;
-    if (step < 0 || (written && rows > 1 && step < length)) return false;
-    for (int64_t i = 0; i < rows * length; i++)
-      if (offset(i) != i / length * step + i % length) return false;
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t i = 0; i < length; i++)
+        if (offset(r * length + i) != offset(r * length) + i || offset(r * length) < 0) return false;
+    for (int64_t n = 1; n <= rows; n++)
+      for (int64_t m = 1; n * m <= rows; m++) {
+        if (rows % (n * m) != 0) continue;
+        const int64_t a = n > 1 ? offset(length) : 0, b = m > 1 ? offset(n * length) : 0, c = n * m < rows ? offset(n * m * length) : 0;
+        bool fits = a >= 0 && b >= 0 && c >= 0;
+        for (int64_t r = 0; fits && r < rows; r++) fits = offset(r * length) == r % n * a + r / n % m * b + r / n / m * c;
+        if (fits) return !written || apart({{a, n}, {b, m}, {c, rows / n / m}}, length);
+      }
+    return false;
+  }
+
+  static bool apart(std::vector<std::pair<int64_t, int64_t>> distances, int64_t reach) {
+    std::sort(distances.begin(), distances.end());
+    for (auto [stride, size] : distances) {
+      if (size == 1) continue;
+      if (stride < reach) return false;
+      reach += stride * (size - 1);
+    }
     return true;
   }
 

@@ -161,42 +161,6 @@ void test_devices() {
   cpu.in(0, KW_F32, {2, 4}).in(1, v).bind();
 }
 
-void test_layout() {
-  auto copy = [](std::vector<int64_t> sizes, std::vector<int64_t> strides, int32_t inner) {
-    Tensors t;
-    return needs_copy(t.make(KW_F32, std::move(sizes), std::move(strides)), inner);
-  };
-  KW_EXPECT(!copy({2, 3, 4}, {12, 4, 1}, 1));
-  KW_EXPECT(!copy({2, 3, 4}, {30, 10, 1}, 1));  // a slice of columns: rows at one distance
-  KW_EXPECT(copy({2, 3, 4}, {50, 10, 1}, 1));   // a slice in two dimensions
-  KW_EXPECT(copy({2, 3, 4}, {12, 1, 3}, 1));    // transposed
-  KW_EXPECT(copy({3, 4}, {4, 2}, 1));
-  KW_EXPECT(copy({3, 4}, {1, 0}, 1));
-  KW_EXPECT(!copy({3, 4}, {0, 1}, 1));
-  KW_EXPECT(!copy({2, 3, 4}, {0, 0, 1}, 1));
-  KW_EXPECT(copy({2, 3, 4}, {0, 4, 1}, 1));  // rows repeat: two distances
-  KW_EXPECT(!copy({1, 3, 4}, {999, 4, 1}, 1));
-  KW_EXPECT(!copy({3, 1}, {7, 999}, 1));
-  KW_EXPECT(copy({3, 4}, {-4, 1}, 1));
-  KW_EXPECT(!copy({0, 4}, {1, 9}, 1));
-  KW_EXPECT(!copy({3, 4}, {4, 1}, 2));
-  KW_EXPECT(copy({3, 4}, {8, 1}, 2));  // a row is both dimensions
-  KW_EXPECT(!copy({}, {}, 0));
-  KW_EXPECT(copy({4}, {2}, 1));
-  KW_EXPECT(!copy({4}, {2}, 0));
-  KW_EXPECT(copy({int64_t{1} << 40, int64_t{1} << 40}, {int64_t{1} << 40, 1}, 2));
-  KW_EXPECT(copy({3, 3, 2}, {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max(), 1}, 1));
-  const Contract c = parse_contract(test::dozen[13]);
-  KW_EXPECT_EQ(row_rank(c.inputs[0].type), 3);
-  KW_EXPECT_EQ(row_rank(c.inputs[1].type), 2);
-
-  Case transposed(rms_norm);
-  KW_EXPECT_THROWS(transposed.in(0, KW_F32, {3, 4}, {1, 3}).bind(),
-                   "rms_norm: x has a layout that the op cannot read (sizes [3, 4], strides [1, 3])");
-  KW_EXPECT_THROWS(transposed.bind(), "make it contiguous first");
-  KW_EXPECT_THROWS(Case(rms_norm).in(0, KW_F32, {3, 4}, {int64_t{1} << 62, 1}).bind(), "x has more bytes than 64 bits can count");
-}
-
 void test_attributes() {
   Case c(rms_norm);
   c.in(0, KW_F32, {2, 4});
@@ -353,7 +317,6 @@ int main() {
   test_backward();
   test_sentences();
   test_devices();
-  test_layout();
   test_attributes();
   test_arguments();
   test_sizes();

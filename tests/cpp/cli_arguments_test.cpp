@@ -128,10 +128,20 @@ void cases() {
   const auto a = test::make_inputs(op, c), b = test::make_inputs(op, c);
   c.seed = 4;
   KW_EXPECT(a[0].bytes == b[0].bytes && a[0].bytes != test::make_inputs(op, c)[0].bytes);
-  KW_EXPECT_EQ(a[0].offset, int64_t{1});
-  KW_EXPECT_EQ(a[0].strides[0], int64_t{7});
-  const double gap = test::load_number(KW_F32, &a[0].bytes[7 * 4]);
+  KW_EXPECT_EQ(a[0].offset, int64_t{7});
+  KW_EXPECT_EQ(a[0].strides[0], int64_t{13});
+  const double gap = test::load_number(KW_F32, &a[0].bytes[13 * 4]);
   KW_EXPECT(gap != gap);
+}
+
+void strides() {
+  const Op& op = get_op("args_half");
+  test::Arguments a = test::parse_arguments(op, {"x=f32[4,6:12,2]"});
+  KW_EXPECT(a.inputs[0].sizes == (std::vector<int64_t>{4, 6}) && a.inputs[0].strides == (std::vector<int64_t>{12, 2}));
+  KW_EXPECT(test::describe(op, a).find("x=f32[4,6:12,2]") != std::string::npos);
+  KW_EXPECT_THROWS(test::refuse_strides(op, a), "strides for x: only kw plan takes them");
+  KW_EXPECT_THROWS(test::parse_arguments(op, {"x=f32[4,6:12]"}), "x has 2 sizes, but 1 strides");
+  KW_EXPECT_THROWS(test::parse_arguments(op, {"x=f32[4,6:12,]"}), "is not a size of x");
 }
 
 void suggestions() {
@@ -150,6 +160,7 @@ int main() {
   sentences(op);
   hostile(op);
   cases();
+  strides();
   suggestions();
   return test::finish();
 }

@@ -235,6 +235,12 @@ void test_results() {
   refuse("f(x: f32[N], a: f32[N]?) -> y: f32[N]? with c", "'c' is not an input", "c");
   refuse("f(x: f32[N], a: f32[N]?) -> y: f32[N] with a", "expected '?' before 'with'", "a");
   refuse("f(x: f32[*B, N]) -> y: f32[N]", "y lacks *B: say how rows fold into it", "y: f32");
+  KW_EXPECT(parse_contract("f(x: f32[*B, N], t: i64[*B] < N) -> y: all f32[]").results[0].type.fold == Fold::all);
+  KW_EXPECT_EQ(parse_contract("f(x: f32[*B, N], t: i64[*B] < N) -> y: all f32[]").inputs[1].below, 1);
+  refuse("f(x: f32[*B, N], t: f32[*B] < N) -> y: f32[*B]", "t counts within a dimension ('<'), but may hold other numbers than whole ones",
+         "t: f32");
+  refuse("f(x: f32[*B, N], t: i64[*B] < M) -> y: f32[*B]", "the dimension M that t counts within does not follow", "t: i64");
+  refuse("f(x: f32[*B, N], t: i64[*B] < 7) -> y: f32[*B]", "expected the dimension that the numbers of t count within", "7");
   refuse("f(x: f32[*B, N]) -> y: sum f32[*B, N]", "nothing folds into y: it has the rows itself", "y: sum");
   refuse("f(x: f32[N]) -> y: sum f32[N]", "nothing folds into y: no input has rows", "y: sum");
   refuse("f(x: f32[N]) -> y: f32[N] scratch s: sum f32[N]", "nothing folds into scratch", "sum");
@@ -247,6 +253,11 @@ void test_results() {
 void test_gradient() {
   const std::string op = "f(x: f32[N], i: i64[N], w: f32[N]?, *, a: int) -> (y: f32[N], n: i64[N])\n";
   parse_contract(op + "gradient dx = g(dy, x, n, w, a)");
+  const Contract shared = parse_contract("f(x: f32[N], r: f32[N], w: f32[N]) -> y: f32[N] gradient dx and dr, dw = g(dy, w)");
+  KW_EXPECT((shared.gradient->targets == std::vector<std::string>{"dx", "dr", "dw"}));
+  KW_EXPECT((shared.gradient->results == std::vector<size_t>{0, 0, 1}));
+  refuse(op + "gradient dx and = g(dy)", "expected the gradient of an input", "= g");
+  refuse(op + "gradient dx and dx = g(dy)", "dx is there twice", "dx = ");
   refuse(op + "gradient dz = g(dy)", "'dz' is not 'd' and the name of an input", "dz");
   refuse(op + "gradient x = g(dy)", "'x' is not 'd' and the name of an input", "x");
   refuse(op + "gradient di = g(dy)", "i has whole numbers, which have no gradient", "di = ");

@@ -8,7 +8,9 @@
 #include "tests/cpp/cpu_call.h"
 
 namespace kw::ops::rms_norm {
+template <bool adds>
 void forward_cpu(const Call&);
+template <bool adds>
 void backward_cpu(const Call&);
 }  // namespace kw::ops::rms_norm
 namespace kw::ops::swiglu {
@@ -69,9 +71,11 @@ struct Norm {
         .input("weight", w)
         .result("y", &y)
         .attribute("eps", eps)
+        .attribute("offset", 0)
+        .attribute("rounding", 0)
         .dims(c.rows, c.length)
         .types(c.t, c.w)
-        .run(kw::ops::rms_norm::forward_cpu);
+        .run(kw::ops::rms_norm::forward_cpu<false>);
     HandCall()
         .input("dy", &dy)
         .input("x", &x)
@@ -80,9 +84,10 @@ struct Norm {
         .result("dweight", dw)
         .result("part", p)
         .attribute("eps", eps)
+        .attribute("offset", 0)
         .dims(c.rows, c.length)
         .types(c.t, c.w)
-        .run(kw::ops::rms_norm::backward_cpu);
+        .run(kw::ops::rms_norm::backward_cpu<false>);
   }
   bool canaries_live() {
     return x.canaries_live() && dy.canaries_live() && weight.canaries_live() && y.canaries_live() && dx.canaries_live() &&
@@ -140,6 +145,7 @@ struct Gated {
         .input("gate", &gate)
         .input("up", &up)
         .result("y", &y)
+        .attribute("activation", 0)
         .dims(c.rows, c.length)
         .types(c.t, c.t)
         .run(kw::ops::swiglu::forward_cpu);
@@ -149,6 +155,7 @@ struct Gated {
         .input("up", &up)
         .result("dgate", &dgate)
         .result("dup", &dup)
+        .attribute("activation", 0)
         .dims(c.rows, c.length)
         .types(c.t, c.t)
         .run(kw::ops::swiglu::backward_cpu);
@@ -284,8 +291,15 @@ void wrong_dtype_is_a_sentence() {
   Case c{2, 8, KW_F32, KW_F32};
   Norm n(c);
   HandCall call;
-  call.input("x", &n.x).input("weight", nullptr).result("y", &n.y).attribute("eps", eps).dims(2, 8).types(KW_I32, KW_F32);
-  KW_EXPECT_THROWS(call.run(kw::ops::rms_norm::forward_cpu), "rms_norm: there is no CPU kernel for i32");
+  call.input("x", &n.x)
+      .input("weight", nullptr)
+      .result("y", &n.y)
+      .attribute("eps", eps)
+      .attribute("offset", 0)
+      .attribute("rounding", 0)
+      .dims(2, 8)
+      .types(KW_I32, KW_F32);
+  KW_EXPECT_THROWS(call.run(kw::ops::rms_norm::forward_cpu<false>), "rms_norm: there is no CPU kernel for i32");
 }
 
 }  // namespace

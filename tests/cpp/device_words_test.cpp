@@ -1,4 +1,6 @@
 // The device words (kw/device) against the host, bit by bit: with KW_DRIVER=emulator in CI, and on a GPU with the same binary.
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "kw/runtime/kernel_cache.h"
@@ -18,7 +20,7 @@ struct Params {  // as in tests/device/words.cuh
 
 template <class Out, class In>
 std::vector<Out> run(const std::string& kernel, uint32_t blocks, uint32_t threads, const std::vector<In>& in, size_t out_count,
-                     int64_t count, int64_t length = 0, const std::vector<unsigned char>& in2 = {}, int shared_bytes = 0) {
+                     int64_t count, int64_t length = 0, const std::vector<unsigned char>& in2 = {}, int shared_bytes = 0, int cluster = 0) {
   const kw_device_facts& gpu = kw::device_facts(0);
   kw::DeviceBuffer from(0, std::max<size_t>(1, in.size() * sizeof(In))), factor(0, in2.size() + 1), to(0, out_count * sizeof(Out));
   from.upload(in.data(), in.size() * sizeof(In));
@@ -31,6 +33,7 @@ std::vector<Out> run(const std::string& kernel, uint32_t blocks, uint32_t thread
   launch.grid[0] = blocks, launch.grid[1] = launch.grid[2] = 1;
   launch.block[0] = threads, launch.block[1] = launch.block[2] = 1;
   launch.shared_bytes = static_cast<uint32_t>(shared_bytes);
+  launch.cluster = static_cast<uint32_t>(cluster);
   launch.params_bytes = sizeof params;
   std::memcpy(launch.params, &params, sizeof params);
   kw::ContextGuard guard(kw::driver(), 0);
@@ -193,18 +196,19 @@ template <class T>
 constexpr const char* type_name = sizeof(T) == 2 ? "kw::bf16" : "float";
 
 template <class T>
-void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor) {
+void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor, int cluster = 1) {
   const int vec = 16 / static_cast<int>(sizeof(T));
-  const Rows<T> x(2 * rows - 1, length);  // the last round is not full
+  const Rows<T> x(cluster > 1 ? 3 : 2 * rows - 1, length);  // the last round is not full
   std::vector<unsigned char> factors(static_cast<size_t>(length) * 4);
   for (int64_t i = 0; i < length; i++) {
     const auto v = static_cast<float>(i % 64);
     std::memcpy(factors.data() + 4 * i, &v, 4);
   }
   const size_t sums = static_cast<size_t>(x.count * threads), elements = x.data.size(), bytes = sums * 4 + elements * sizeof(T);
-  const std::string name =
-      kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d>>", type_name<T>, factor, threads, rows, vectors, vec, align);
-  const auto out = run<unsigned char, T>(name, 1, static_cast<uint32_t>(threads * rows), x.data, bytes, x.count, length, factors);
+  const std::string name = kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d, %d>>", type_name<T>, factor, threads, rows,
+                                      vectors, vec, align, cluster);
+  const auto out = run<unsigned char, T>(name, static_cast<uint32_t>(cluster), static_cast<uint32_t>(threads * rows / cluster), x.data,
+                                         bytes, x.count, length, factors, 0, cluster);
   Floats want;
   std::vector<T> stored;
   for (const Floats& r : x.value) {
@@ -229,6 +233,36 @@ void long_row(int threads, int vectors, int align, int64_t length) {
   const std::string name = kw::format("words::long_row<%s, kw::RowTile<%d, 1, %d, %d, %d>>", type_name<T>, threads, vectors, vec, align);
   const auto out = run<float, T>(name, 2, static_cast<uint32_t>(threads), x.data, 2, 2, length);
   if (!KW_EXPECT(same_bits(out, {sum_of_squares(x.value[0], vec), sum_of_squares(x.value[1], vec)}))) std::cerr << "  " << name << '\n';
+}
+
+// Every tile gives the same bits; they are right to what e^x is on a GPU. One row of numbers, one with infinities, one of nothing else.
+void peaks(int64_t length) {
+  Floats in;
+  for (int64_t i = 0; i < 3 * length; i++) in.push_back(static_cast<float>(i * 7919 % 1009) * 0.03f - 40.0f);
+  for (int64_t i = 0; i < length; i++) {
+    if (i % 3 == 0) in[static_cast<size_t>(length + i)] = -INFINITY;
+    in[static_cast<size_t>(2 * length + i)] = -INFINITY;
+  }
+  Floats first;
+  for (auto [threads, vectors, cluster] : {std::tuple{1024, 1, 1}, {512, 2, 1}, {512, 6, 1}, {256, 4, 1}, {1024, 1, 4}, {1024, 2, 16}}) {
+    if (cluster > 1 && kw::device_facts(0).arch < 90) continue;
+    const std::string name = kw::format("words::peak<float, kw::RowTile<%d, 1, %d, 4, 4, %d>>", threads, vectors, cluster);
+    const auto blocks = static_cast<uint32_t>(cluster);
+    Floats out = run<float, float>(name, 3 * blocks, static_cast<uint32_t>(threads) / blocks, in, 9, 3, length, {}, 0, cluster);
+    if (first.empty()) first = out;
+    bool same = true;
+    for (size_t r = 0; r < 3; r++) {
+      same = same && same_bits<float>({out[3 * r], out[3 * r + 1]}, {first[3 * r], first[3 * r + 1]});
+      const auto begin = in.begin() + static_cast<int64_t>(r) * length;
+      const float top = *std::max_element(begin, begin + length);
+      double sum = 0;
+      for (auto x = begin; x < begin + length && top > -INFINITY; x++) sum += std::exp(double{*x} - top);
+      same = same && out[3 * r] == top && std::fabs(out[3 * r + 1] - sum) <= 1e-6 * sum;
+      const float piece = *std::max_element(begin, begin + std::min<int64_t>(length, int64_t{threads} * vectors * 4));
+      same = same && (cluster > 1 || out[3 * r + 2] == piece);
+    }
+    if (!KW_EXPECT(same)) std::cerr << "  " << name << " length " << length << '\n';
+  }
 }
 
 template <class T>
@@ -282,10 +316,16 @@ void all() {
   }
   row<float>(1024, 1, 4, 4, 16383, "float");
   row<uint16_t>(512, 1, 4, 16, 16384, "kw::One");
+  if (kw::device_facts(0).arch >= 90)
+    for (int cluster : {2, 4, 8, 16}) {  // a row over several blocks: the same bits
+      row<float>(1024, 1, 3, 16, 12284, "float", cluster);
+      row<uint16_t>(512, 1, 4, 16, 16384, "kw::One", cluster);
+    }
   long_row<uint16_t>(512, 4, 16, 16384);
   long_row<uint16_t>(512, 2, 2, 16391);
   long_row<float>(1024, 1, 16, 16384);
   long_row<float>(256, 4, 8, 12290);
+  peaks(5), peaks(12290);
   columns<uint16_t>(16, 8, 2, 37, 256);
   columns<float>(64, 4, 1, 9, 252);
   columns<float>(256, 1, 2, 5, 2044);

@@ -70,6 +70,9 @@ inline constexpr const char* dozen[] = {
   where T: f16 bf16 f32 f64
   gradient dx = softmax_backward(dy, y))",
 
+    R"(nll(logits: T[*B, V], target: I[*B] < V, *, reduction: mean|sum = mean) -> loss: all acc(T)[]
+  where T: f16 bf16 f32 f64, I: i64 i32)",
+
     R"(row_max(x: T[*B, N], bias: T[N]?, gain: T[N]?) -> (y: max T[N], centred: T[*B, N]? with bias)
   where T: f32 f64)",
 };

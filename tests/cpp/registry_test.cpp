@@ -61,7 +61,7 @@ void test_registration() {
 void test_refusals() {
   KW_EXPECT_THROWS(register_room(nullptr), "the room is null");
   refuse("smaller kw_room (8 bytes", [](Room& r) { r.room.struct_size = 8; });
-  refuse("built for ABI version 2, but this library has 1", [](Room& r) { r.room.abi_version = 2; });
+  refuse("built for ABI version 1, but this library has 2", [](Room& r) { r.room.abi_version = 1; });
   refuse("a room has no name", [](Room& r) { r.room.name = nullptr; });
   refuse("the name of the room 'Spoilt Room' must be lower-case", [](Room& r) { r.room.name = "Spoilt Room"; });
   refuse("there is a room norms already", [](Room& r) { r.room.name = "norms"; });

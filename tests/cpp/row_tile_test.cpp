@@ -25,7 +25,7 @@ int main() {
   for (kw::DType type : {KW_BF16, KW_F32})
     for (int32_t registers : {8, 12, 24})
       for (int32_t alignment : {16, 4, 2, 1}) {
-        const kw_problem raw{&signature, nullptr, nullptr, nullptr, 0, alignment};
+        const kw_problem raw{&signature, nullptr, nullptr, nullptr, 0, alignment, 1};
         const kw::Problem p(raw);
         int wrong = 0, none = 0;
         int64_t first_none = 0;
@@ -43,7 +43,7 @@ int main() {
         // What takes less than a quarter of a multiprocessor's registers is held; what is longer goes by in pieces.
         KW_EXPECT(none == 0 || first_none / kw::vector_elements(type) * registers * 4 >= 65536);
       }
-  const kw_problem raw{&signature, nullptr, nullptr, nullptr, 0, 16};
+  const kw_problem raw{&signature, nullptr, nullptr, nullptr, 0, 16, 1};
   const kw::Problem p(raw);
   // A tuned tile serves rows that fill more than 7/8 of it, and no others.
   KW_EXPECT_EQ(kw::choose_row_tile(tuned, p, KW_BF16, 4096, 8)->name(), "kw::RowTile<64, 4, 8, 8, 16>");

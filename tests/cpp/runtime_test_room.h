@@ -68,8 +68,8 @@ inline void choose(const kw::Problem& p, const kw_device_facts&, kw::Choice& out
 inline void fill(const kw::Call& c, const kw_device_facts&, const kw_choice& choice, kw::Launches& out) {
   int64_t rows = c.dim("B"), n = c.dim("N"), fault = c.choice("fault");
   if (fault == fill_throws) throw kw::Error(KW_ERROR_ARGUMENT, "this cannot be filled");
-  Params p{c.data("x"),       c.data("y"),       c.data("z"),       rows,        n,
-           c.row_stride("x"), c.row_stride("y"), c.row_stride("z"), c.attr("a"), c.attr("b")};
+  Params p{c.data("x"),           c.data("y"),           c.data("z"),           rows,        n,
+           c.rows("x").stride[0], c.rows("y").stride[0], c.rows("z").stride[0], c.attr("a"), c.attr("b")};
   auto threads = kw::tile_of<uint32_t>(choice);
   kw::Grid grid{static_cast<uint32_t>((rows * n + threads - 1) / threads)};
   if (fault == out_of_bounds) p.rows++, grid.x += static_cast<uint32_t>(n);

@@ -38,6 +38,10 @@ enum class Fault {
   writes_behind,
   writes_input,
   ignores_gap,
+  one_distance,
+  one_result_distance,
+  narrow_offset,
+  place_matters,
   row_count_matters,
   nan_spreads,
   rerun_differs,
@@ -83,13 +87,16 @@ void norm_cpu(const Call& c) {
   const kw_tensor* w = c.tensor("w");
   int64_t rows = c.dim("B");
   const int64_t n = c.dim("N");
-  int64_t stride = fault == Fault::ignores_gap ? n : c.row_stride("x");
+  Rows x_rows = c.rows("x"), y_rows = c.rows("y");
+  if (fault == Fault::ignores_gap) x_rows = {.stride = {n}};
+  if (fault == Fault::one_distance) x_rows.size[0] = 0;
+  if (fault == Fault::one_result_distance) y_rows.size[0] = 0;
   double eps = c.attr("eps");
   calls++;
   if (fault == Fault::nothing || (fault == Fault::stale && calls % 3 == 0)) return;
   if (fault == Fault::wrong_eps) eps *= 10;
   if (fault == Fault::off_by_one_row && rows > 1 && rows < 64)  // stays within the guard band
-    stride += 1;
+    x_rows.stride[0] += 1;
   if (fault == Fault::last_row_missing) rows = std::max<int64_t>(rows - 1, std::min<int64_t>(rows, 1));
   if (fault == Fault::writes_before && n == 33) static_cast<char*>(y.data)[-3] = 0;
   if (fault == Fault::writes_behind && n == 33) put(y, rows * n + 2, 1);
@@ -99,9 +106,10 @@ void norm_cpu(const Call& c) {
       std::function<double(int64_t)> x, w;
       std::function<void(int64_t, double)> y;
     } row;
-    row.x = [&x, r, stride](int64_t i) { return get(x, r * stride + i); };
+    const int64_t x_at = fault == Fault::narrow_offset ? static_cast<int32_t>(x_rows.at(r)) & 0xfffff : x_rows.at(r), y_at = y_rows.at(r);
+    row.x = [&x, x_at](int64_t i) { return get(x, x_at + i); };
     row.w = [&](int64_t i) { return w && fault != Fault::ignores_weight ? get(*w, i) : 1; };
-    row.y = [&y, r, n](int64_t i, double v) {
+    row.y = [&y, y_at, n](int64_t i, double v) {
       if (fault == Fault::zeros) v = 0;
       if (fault == Fault::nans) v = std::nan("");
       if (fault == Fault::drops_nan && std::isnan(v)) v = 0;
@@ -111,10 +119,10 @@ void norm_cpu(const Call& c) {
         const auto f = static_cast<float>(v);
         std::memcpy(&bits, &f, 4);
         const auto top = static_cast<uint16_t>(bits >> 16);
-        std::memcpy(static_cast<char*>(y.data) + (r * n + i) * 2, &top, 2);
+        std::memcpy(static_cast<char*>(y.data) + (y_at + i) * 2, &top, 2);
         return;
       }
-      put(y, r * n + i, v);
+      put(y, y_at + i, v);
     };
     return row;
   };
@@ -122,7 +130,8 @@ void norm_cpu(const Call& c) {
     auto row = row_of(r);
     return std::tuple(row.x, row.w, row.y);
   };
-  if (x.dtype == KW_F64) return normalize<double>(rows, n, eps, doubled);
+  const bool odd = reinterpret_cast<uintptr_t>(x.data) % 16 != 0;
+  if (x.dtype == KW_F64 || (fault == Fault::place_matters && odd)) return normalize<double>(rows, n, eps, doubled);
   if (fault != Fault::half_accumulator && fault != Fault::one_pass_variance) {
     normalize<float>(rows, n, eps, doubled);
   } else {
@@ -142,10 +151,10 @@ void norm_cpu(const Call& c) {
       for (int64_t i = 0; i < n; i++) row.y(i, (static_cast<float>(row.x(i)) - mean) * scale * static_cast<float>(row.w(i)));
     }
   }
-  if (fault == Fault::row_count_matters && rows > 4 && n > 1) put(y, n, get(y, n) * 1.01);
+  if (fault == Fault::row_count_matters && rows > 4 && n > 1) put(y, y_rows.at(1), get(y, y_rows.at(1)) * 1.01);
   if (fault == Fault::nan_spreads && rows > 1)
     for (int64_t i = 0; i < n; i++)
-      if (std::isnan(get(y, (rows - 1) * n + i)) || std::isnan(get(y, rows / 2 * n + i))) put(y, 0, std::nan(""));
+      if (std::isnan(get(y, y_rows.at(rows - 1) + i)) || std::isnan(get(y, y_rows.at(rows / 2) + i))) put(y, 0, std::nan(""));
   if (fault == Fault::rerun_differs && calls % 7 == 0 && rows * n > 64) put(y, 1, get(y, 1) * 1.01);
 }
 
@@ -166,11 +175,12 @@ void norm_reference(const Call& c) {
 // s = sum over rows, in two steps through scratch
 void columns_cpu(const Call& c) {
   const kw_tensor &x = *c.tensor("x"), &s = *c.tensor("s"), &part = *c.tensor("part");
-  const int64_t rows = c.dim("B"), n = c.dim("N"), parts = std::min<int64_t>(rows, 4), stride = c.row_stride("x");
+  const int64_t rows = c.dim("B"), n = c.dim("N"), parts = std::min<int64_t>(rows, 4);
+  const Rows x_rows = c.rows("x");
   for (int64_t p = 0; p < parts; p++)
     for (int64_t i = 0; i < n; i++) {
       double sum = 0;
-      for (int64_t r = p; r < rows; r += parts) sum += get(x, r * stride + i);
+      for (int64_t r = p; r < rows; r += parts) sum += get(x, x_rows.at(r) + i);
       if (fault == Fault::partial_sums_mixed)
         put(part, i * parts + p, sum);
       else
@@ -242,6 +252,10 @@ void planted_faults() {
   expect_found("test_norm", Fault::tail, "shapes", "is 0, but the reference says");
   expect_found("test_norm", Fault::off_by_one_row, "shapes", "but the reference says");
   expect_found("test_norm", Fault::ignores_gap, "layouts", "but the reference says");
+  expect_found("test_norm", Fault::one_distance, "layouts", "but the reference says");
+  expect_found("test_norm", Fault::one_result_distance, "layouts", "between its rows");
+  expect_found("test_norm", Fault::narrow_offset, "far", "differs when rows lie");
+  expect_found("test_norm", Fault::place_matters, "places", "in the layout");
   expect_found("test_norm", Fault::half_accumulator, "shapes", "but the reference says");
   expect_found("test_norm", Fault::truncate, "shapes", "but the reference says");
   expect_found("test_norm", Fault::writes_before, "shapes", "before its start were overwritten");
@@ -360,7 +374,7 @@ void guards() {
   test::HostDevice device;
   TensorSpec spec{true, KW_F32, 1, {10}};
   for (int64_t at : {int64_t{-1}, int64_t{-40}, int64_t{10}, int64_t{100}, int64_t{0}, int64_t{9}}) {
-    test::Placed placed(device, spec, 0xFF, 3);
+    test::Placed placed(device, spec, 0xFF, {{1}, 3});
     KW_EXPECT_EQ(placed.guard_fault(), "");
     static_cast<float*>(placed.view().data)[at] = 1;
     KW_EXPECT_EQ(placed.guard_fault().empty(), at >= 0 && at < 10);

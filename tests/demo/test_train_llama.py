@@ -10,7 +10,7 @@ import train_llama as demo  # noqa: E402
 SETTING = demo.Setting("small", "cpu", "float32", 8, 1, 1, 8, 8, 1, 4, 1e-3)
 
 
-def make(losses=(4.0, 3.0, 2.5, 2.0), norm=1.5, swapped=("rms_norm", "swiglu"), calls=(3, 3, 3, 3)):
+def make(losses=(4.0, 3.0, 2.5, 2.0), norm=1.5, swapped=demo.EXPECTED, calls=(3, 3, 3, 3)):
     summary = {"swapped": {op: 2 for op in swapped}}
     return demo.Run("run", list(losses), [norm] * 4, [0.1] * 4, [{op: n for op in swapped} for n in calls], summary)
 
@@ -22,7 +22,7 @@ def test_a_good_run_has_no_faults():
 @pytest.mark.parametrize(
     ("ours", "part"),
     [
-        (make(swapped=("rms_norm",)), "no module was swapped for swiglu"),
+        *((make(swapped=[o for o in demo.EXPECTED if o != op]), f"no module was swapped for {op}") for op in demo.EXPECTED),
         (make(calls=(3, 3, 0, 3)), "was not called in step 2"),
         (make(losses=(4.0, 3.0, 2.5, 2.3)), "the loss curves part by 0.3"),
         (make(losses=(4.0, float("nan"), 2.5, 2.0)), "the loss curves part by nan"),

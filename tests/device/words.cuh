@@ -2,6 +2,7 @@
 #pragma once
 #include "kw/device/ring.cuh"
 #include "kw/device/row.cuh"
+#include "kw/device/softmax.cuh"
 
 namespace words {
 
@@ -61,11 +62,13 @@ __global__ void __launch_bounds__(threads* groups) sum(const Params p) {
   }
 }
 
-// ---- rows, one block for all: per row its sum of squares, written by every thread of it, and twice each element plus the column's factor
+// ---- rows, one block or cluster for all: per row its sum of squares, written by every thread of it, and twice each element plus the
+// column's factor
 // ----
 template <class T, class W, class Tile>
 __global__ void __launch_bounds__(Tile::block) row(const Params p) {
   Tile tile;
+  tile.begin();
   for (int64_t first = 0; first < p.count; first += Tile::rows) {
     const int64_t row = first + tile.group(), n = row < p.count ? p.length : 0;
     auto x = tile.load(kw::as<T>(p.in) + row * p.length, n);
@@ -87,6 +90,25 @@ __global__ void __launch_bounds__(Tile::block) long_row(const Params p) {
         sums, [](float s, float x) { return kw::fused(x, x, s); }, tile.load(kw::as<T>(p.in) + blockIdx.x * p.length + at, p.length - at));
   const float squares = tile.total(sums);
   if (threadIdx.x == 0) kw::as<float>(p.out)[blockIdx.x] = squares;
+}
+// A row in pieces: its largest element and the sum of e^(x - largest); then the largest of the first piece alone, another way.
+template <class T, class Tile>
+__global__ void __launch_bounds__(Tile::block) peak(const Params p) {
+  Tile tile;
+  const T* row = kw::as<T>(p.in) + tile.team() * p.length;
+  auto peaks = tile.sums(kw::Peak<float>::none());
+  tile.begin();
+  for (int64_t at = 0; at < p.length; at += Tile::length) {
+    const auto x = tile.load(row + at, p.length - at, kw::minus_infinity<T>());
+    for (int i = 0; i < Tile::vectors; i++) peaks[i % Tile::lanes].add(x.at(i));
+  }
+  const auto peak = tile.total(peaks);
+  float* out = kw::as<float>(p.out) + tile.team() * 3;
+  if (tile.thread() == 0) out[0] = peak.top, out[1] = peak.sum;
+  if constexpr (Tile::cluster == 1) {
+    const float top = kw::row_max<T>(tile, tile.load(row, p.length, kw::minus_infinity<T>()));
+    if (tile.thread() == Tile::threads - 1) out[2] = top;
+  }
 }
 // Columns: a block adds up its rows, in order within a group, then the groups in order.
 template <class T, class Tile>

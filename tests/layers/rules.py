@@ -7,6 +7,7 @@ from pathlib import Path
 
 LINES_PER_FILE = 400
 FILES_PER_ROOM = 14
+MORE_FILES = {"rms_norm": 16}  # docs/adr/0005
 SOURCES = (".h", ".cpp", ".inc", ".cuh", ".c", ".py", ".cmake", ".sh")
 
 # Layer: the folders whose headers its files may include. A room is a layer of its own, "kw/ops/<room>".
@@ -17,7 +18,7 @@ MAY_INCLUDE = {
     "kw/runtime": ("kw/runtime", "kw/core"),
     "kw/ops": ("kw/core", "kw/runtime", "kw/cpu"),
     "faces": ("faces", "kw/core", "kw/runtime", "kw/cpu"),  # cpu: the number of threads
-    "tools": ("tools", "testing", "kw/core", "kw/runtime", "kw/cpu"),
+    "tools": ("tools", "testing", "kw/core", "kw/runtime", "kw/cpu", "emulator/kwemu.h"),
     "testing": ("testing", "kw/core"),
     "emulator": ("emulator",),
 }
@@ -71,8 +72,10 @@ def include_breach(path: str, angle: bool, header: str) -> str | None:
         allowed = MAY_INCLUDE["kw/ops"]
     else:
         allowed = MAY_INCLUDE[layer]
-    if any(header.startswith(folder + "/") for folder in allowed):
+    if any(header == folder or header.startswith(folder + "/") for folder in allowed):
         return None
+    if layer == "kw/core" and header == "kw/device/params.cuh":
+        return None  # what host and device share: where the rows of a tensor lie
     if header.startswith("kw/ops/"):
         return "no layer knows a room"
     return f"{layer} includes {', '.join(allowed)} only, by paths from the root of the tree"
@@ -114,6 +117,7 @@ def breaches(root: Path) -> list[str]:
             found.append(f"{path}:{lines}: has {lines} lines (a file has at most {LINES_PER_FILE})")
     for room in sorted((root / "kw/ops").glob("*/")):
         count = sum(1 for file in room.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-        if count > FILES_PER_ROOM:
-            found.append(f"kw/ops/{room.name}: has {count} files (a room has at most {FILES_PER_ROOM})")
+        most = MORE_FILES.get(room.name, FILES_PER_ROOM)
+        if count > most:
+            found.append(f"kw/ops/{room.name}: has {count} files (a room has at most {most})")
     return found

@@ -15,6 +15,21 @@ def all_ops() -> list[Op]:
     return library.ops()
 
 
+def differentiable(op: Op) -> list[str]:
+    """The inputs that the op has a gradient for."""
+    return [t[1:] for t in op.gradient.targets] if op.gradient else []
+
+
+def wanted(op: Op, arguments) -> list[torch.Tensor]:
+    """Those of them that are there."""
+    return [a for t, a in zip(op.inputs, arguments) if t.name in differentiable(op) and isinstance(a, torch.Tensor)]
+
+
+def spends(op: Op) -> bool:
+    """Whether its backward writes the gradient over what the forward saved, so that it runs once."""
+    return bool(op.gradient) and bool(next(o for o in all_ops() if o.name == op.gradient.op).writes)
+
+
 def devices_of(op: Op) -> list[str]:
     """The test room has no GPU kernels."""
     return ["cuda"] if torch.cuda.is_available() and not op.name.startswith("test_") else ["cpu"]
@@ -50,7 +65,7 @@ def make_tensor(t: Tensor, op: Op, dims, types, device="cpu", grad=False):
     if dtype.is_floating_point:
         x = torch.randn(shape, device=device).to(dtype)
         return x.requires_grad_(grad)
-    return torch.randint(0, 2, shape, device=device).to(dtype)
+    return torch.randint(0, 2, shape, device=device).to(dtype)  # within any dimension of two and more
 
 
 def value_of(attribute, default):
@@ -72,7 +87,8 @@ def sample(op: Op, types, leading=(3,), inner=8, absent=(), device=None, grad=Fa
             items = [{**dims, **{n: d[n] for n in d if n in _names_of(t)}} for d in items]
             out.append([make_tensor(t, op, d, types, device, grad) for d in items])
         else:
-            out.append(make_tensor(t, op, dims, types, device, grad and not t.written))
+            wants = grad and not t.written and (not op.gradient or t.name in differentiable(op))
+            out.append(make_tensor(t, op, dims, types, device, wants))
     return out + [value_of(a, d) for a, d in zip(op.attributes, op.defaults[len(op.inputs) :])]
 
 
@@ -81,11 +97,12 @@ def _names_of(t: Tensor) -> set:
 
 
 def samples(op: Op, device=None, grad=False):
-    """A call for every assignment of types, every set of absent inputs, and every kind of leading dimensions."""
+    """A call for every assignment of types and every set of absent inputs, with every kind of leading dimensions; the latter take turns
+    where there is much else."""
     optional = [t.name for t in op.inputs if t.optional]
     absent = [c for k in range(len(optional) + 1) for c in itertools.combinations(optional, k)]
-    for types, gone in itertools.product(dtype_choices(op), absent):
-        for leading in LEADING:
+    for k, (types, gone) in enumerate(itertools.product(dtype_choices(op), absent)):
+        for leading in LEADING if len(absent) * len(dtype_choices(op)) < 16 else [LEADING[k % len(LEADING)]]:
             yield sample(op, types, leading, absent=gone, device=device, grad=grad)
 
 

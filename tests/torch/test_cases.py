@@ -1,6 +1,6 @@
 """Bugs that other projects shipped, each with its right value, by the public report it comes from. They run on the GPU where there is one.
 
-Ids: N norms, A activations, T integration. Cases that need more than 4 GB of memory are not here."""
+Ids: N norms, A activations, T integration. Cases that need more than 4 GB of memory run on a GPU that has it."""
 import pytest
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,32 @@ def random(*shape, dtype=torch.bfloat16):
     return torch.randn(*shape, device=DEVICE).to(dtype)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available() or torch.cuda.mem_get_info()[0] < 40 << 30, reason="needs 40 GB of GPU memory")
+def test_n01_n02_beyond_2_to_the_31_elements():
+    """pytorch/pytorch#181555, linkedin/Liger-Kernel#803: late rows garbage, or an illegal access, where an element's number has 32 bits."""
+    x, w = random(524352, 4096), random(4096)
+    last = slice(-64, None)
+    assert torch.equal(kt.rms_norm(x, w)[last], kt.rms_norm(x[last], w))
+    y, total = kt.add_rms_norm(x, x, w)
+    assert torch.equal(total[last], x[last] + x[last]) and torch.equal(y[last], kt.rms_norm(total[last], w))
+    del y, total
+    (dx,) = gradients(lambda x: kt.rms_norm(x, w), x, x)
+    (want,) = gradients(lambda x: kt.rms_norm(x, w), x[last], x[last])
+    assert torch.equal(dx[last], want)
+
+
+def test_n03_rows_far_apart():
+    """state-spaces/mamba#1015: a row's offset of 2^31 elements wraps; the result is plausible and wrong."""
+    memory = torch.empty(2**31 + 64, dtype=torch.bfloat16, device=DEVICE)  # 4.3 GB, of which a CPU touches two pages
+    x = memory.as_strided((2, 64), (2**31, 1))
+    x[:] = random(2, 64)
+    w, plain = random(64), x.contiguous()
+    assert torch.equal(kt.rms_norm(x, w), kt.rms_norm(plain, w))
+    assert all(torch.equal(a, b) for a, b in zip(kt.add_rms_norm(x, x, w), kt.add_rms_norm(plain, plain, w), strict=True))
+    got, want = (gradients(lambda x, w: kt.rms_norm(x, w), v, v, w) for v in (x, plain))
+    assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_n04_upstream_gradients_of_any_layout(dtype):
     """Dao-AILab/quack#88, unslothai/unsloth#10617: crash or wrong when dy is expanded or sliced."""
@@ -35,6 +61,9 @@ def test_n04_upstream_gradients_of_any_layout(dtype):
     for dy in (one.expand(2, 64, 256), wide[..., ::2], wide[..., :256], wide[:, :1, :256].expand(2, 64, 256)):
         got = gradients(lambda x, w: kt.rms_norm(x, w), dy, x, w)
         want = gradients(lambda x, w: kt.rms_norm(x, w), dy.contiguous(), x, w)
+        assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
+        got = gradients(lambda x, w: kt.add_rms_norm(x, x.detach(), w), (dy, dy), x, w)
+        want = gradients(lambda x, w: kt.add_rms_norm(x, x.detach(), w), (dy.contiguous(), dy.contiguous()), x, w)
         assert all(torch.equal(a, b) for a, b in zip(got, want, strict=True))
 
 
@@ -51,12 +80,12 @@ def test_n07_finite_rows_whose_squares_overflow():
     assert torch.equal(kt.rms_norm(x), torch.zeros_like(x))
 
 
-@pytest.mark.parametrize("w_dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("x_dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("w_dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
+@pytest.mark.parametrize("x_dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
 def test_n11_weights_of_another_dtype(x_dtype, w_dtype):
     """NVIDIA/apex#1379, ROCm/aiter#4780: refused, or its bytes read in the wrong dtype."""
     x, w = random(4, 64, dtype=x_dtype), random(64, dtype=w_dtype)
-    if x_dtype == torch.float32 and w_dtype == torch.bfloat16:  # the contract has no such mix: refused by a sentence
+    if w_dtype not in (x_dtype, torch.float32):  # the contract has no such mix: refused by a sentence
         with pytest.raises(ValueError, match="rms_norm: weight"):
             kt.rms_norm(x, w)
         return
@@ -69,8 +98,10 @@ def test_n11_weights_of_another_dtype(x_dtype, w_dtype):
 def test_n13_n14_n16_lengths_that_broke_others(hidden):
     """flashinfer-ai/flashinfer#634, #718, lablup/mlxcel#829: misaligned scratch, shared memory above 48 KB, reads past it."""
     for rows in (1, 3, 19):
-        x, w = random(rows, hidden), random(hidden)
+        x, residual, w = random(rows, hidden), random(rows, hidden), random(hidden)
         assert_close(kt.rms_norm(x, w), norm_truth(x, w), "rms_norm")
+        y, total = kt.add_rms_norm(x, residual, w)
+        assert torch.equal(total, x + residual) and torch.equal(y, kt.rms_norm(total, w))
 
 
 @pytest.mark.parametrize("shape", [(1, 0), (0, 64), (0, 0)])
@@ -81,10 +112,21 @@ def test_n15_empty(shape):
     assert dx.shape == x.shape and torch.equal(dw, torch.zeros_like(w))
 
 
-def test_n18_one_rounding_after_the_weight():
-    """vllm-project/vllm#42379: the order of rounding differs between models. Ours: in f32 throughout, rounded once."""
-    x, w = random(8, 4096), (1 + 7 * torch.rand(4096, device=DEVICE)).bfloat16()
+def test_n17_a_weight_at_the_end_of_its_memory():
+    """svg-project/Sparse-VideoGen#55: the weight is read beyond its last column where the length is no power of two."""
+    x, w = random(75, 1536), random(4096)[-1536:]
+    assert_close(kt.rms_norm(x, w), norm_truth(x, w), "rms_norm")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_n18_both_orders_of_rounding(dtype):
+    """vllm-project/vllm#42379: the order of rounding differs between models. In f32 throughout and rounded once, or as Llama has it: the
+    normalised x is rounded, then multiplied by the weight in x's dtype."""
+    x, w = random(8, 4096, dtype=dtype), (1 + 7 * torch.rand(4096, device=DEVICE)).to(dtype)
     assert_close(kt.rms_norm(x, w), norm_truth(x, w), "rms_norm", roundings=0.51)
+    assert torch.equal(kt.rms_norm(x, w, rounding="before_weight"), w * kt.rms_norm(x))
+    y, total = kt.add_rms_norm(x, x.flip(0), w, rounding="before_weight")
+    assert torch.equal(y, w * kt.rms_norm(total))
 
 
 def test_n19_eps_does_not_depend_on_the_dtype():

@@ -29,8 +29,8 @@ void blend(const Call& c) {
   const kw_tensor &x = *c.tensor("x"), *w = c.tensor("weight"), &y = *c.tensor("y"), &count = *c.tensor("count");
   for (int64_t r = 0; r < c.dim("B"); r++) {
     for (int64_t i = 0; i < c.dim("N"); i++) {
-      double v = get(x, r * c.row_stride("x") + i);
-      put(y, r * c.row_stride("y") + i, c.attr("factor") * (c.choice("kind") ? v * v : v) * (w ? get(*w, i) : 1));
+      double v = get(x, c.rows("x").at(r) + i);
+      put(y, c.rows("y").at(r) + i, c.attr("factor") * (c.choice("kind") ? v * v : v) * (w ? get(*w, i) : 1));
     }
     static_cast<int64_t*>(count.data)[r] = c.dim("N");
   }
@@ -46,8 +46,8 @@ void blend_backward(const Call& c) {
   for (int64_t i = 0; w && i < c.dim("N"); i++) put(*c.tensor("dweight"), i, 0);
   for (int64_t r = 0; r < c.dim("B"); r++)
     for (int64_t i = 0; i < c.dim("N"); i++) {
-      double g = get(dy, r * c.row_stride("dy") + i) * c.attr("factor"), v = get(x, r * c.row_stride("x") + i);
-      put(dx, r * c.row_stride("dx") + i, g * (squared ? 2 * v : 1) * (w ? get(*w, i) : 1));
+      double g = get(dy, c.rows("dy").at(r) + i) * c.attr("factor"), v = get(x, c.rows("x").at(r) + i);
+      put(dx, c.rows("dx").at(r) + i, g * (squared ? 2 * v : 1) * (w ? get(*w, i) : 1));
       if (w) put(*c.tensor("dweight"), i, get(*c.tensor("dweight"), i) + g * (squared ? v * v : v));
     }
 }
@@ -62,9 +62,9 @@ constexpr const char* grow_contract = R"(
 void grow(const Call& c) {  // y = exp(x) + x; e = exp(x) + 1
   for (int64_t r = 0; r < c.dim("B"); r++)
     for (int64_t i = 0; i < c.dim("N"); i++) {
-      double v = get(*c.tensor("x"), r * c.row_stride("x") + i);
-      put(*c.tensor("y"), r * c.row_stride("y") + i, std::exp(v) + v);
-      if (c.has("e")) put(*c.tensor("e"), r * c.row_stride("e") + i, std::exp(v) + 1);
+      double v = get(*c.tensor("x"), c.rows("x").at(r) + i);
+      put(*c.tensor("y"), c.rows("y").at(r) + i, std::exp(v) + v);
+      if (c.has("e")) put(*c.tensor("e"), c.rows("e").at(r) + i, std::exp(v) + 1);
     }
 }
 
@@ -75,8 +75,8 @@ constexpr const char* grow_backward_contract = R"(
 void grow_backward(const Call& c) {
   for (int64_t r = 0; r < c.dim("B"); r++)
     for (int64_t i = 0; i < c.dim("N"); i++)
-      put(*c.tensor("dx"), r * c.row_stride("dx") + i,
-          get(*c.tensor("dy"), r * c.row_stride("dy") + i) * get(*c.tensor("e"), r * c.row_stride("e") + i));
+      put(*c.tensor("dx"), c.rows("dx").at(r) + i,
+          get(*c.tensor("dy"), c.rows("dy").at(r) + i) * get(*c.tensor("e"), c.rows("e").at(r) + i));
 }
 
 // ---- written in place ----------------------------------------------------------------------------------------------------------
@@ -88,8 +88,8 @@ void add(const Call& c) {
   for (int64_t k = 0; k < c.choice("times"); k++)
     for (int64_t r = 0; r < c.dim("B"); r++)
       for (int64_t i = 0; i < c.dim("N"); i++) {
-        int64_t at = r * c.row_stride("into") + i;
-        put(*c.tensor("into"), at, get(*c.tensor("into"), at) + c.attr("factor") * get(*c.tensor("x"), r * c.row_stride("x") + i));
+        int64_t at = c.rows("into").at(r) + i;
+        put(*c.tensor("into"), at, get(*c.tensor("into"), at) + c.attr("factor") * get(*c.tensor("x"), c.rows("x").at(r) + i));
       }
 }
 

@@ -56,12 +56,13 @@ int64_t bytes_moved(const Op& op, const Bound& bound) {
       bytes += op.contract.inputs[i].type.written ? 2 * n : n;
     }
   for (size_t r = 0; r < op.contract.results.size(); r++)
-    if (bound.results[r].present && op.contract.results[r].kind != Result::Kind::scratch)
+    if (bound.raw.results[r].count && op.contract.results[r].kind != Result::Kind::scratch)
       bytes += bound.results[r].elements() * dtype_bytes(bound.results[r].dtype);
   return bytes;
 }
 
-Row bench(test::Device& device, const Op& op, const test::Arguments& arguments, double min_time, EventTimer* timer, DeviceBuffer* flush) {
+Row bench(test::Device& device, const Op& op, const test::Arguments& arguments, bool gradient, double min_time, EventTimer* timer,
+          DeviceBuffer* flush) {
   struct Memory {  // freed whatever happens
     test::Device& device;
     std::vector<void*> all;
@@ -99,7 +100,7 @@ Row bench(test::Device& device, const Op& op, const test::Arguments& arguments, 
   bind_inputs(op, in.data(), attributes.data(), bound);
   for (size_t r = 0; r < m; r++) {
     const TensorSpec& s = bound.results[r];
-    if (!s.present) continue;
+    if (!s.present || (!gradient && op.contract.results[r].kind == Result::Kind::saved)) continue;
     void* p = device.allocate(static_cast<size_t>(s.elements() * dtype_bytes(s.dtype)));
     memory.all.push_back(p);
     result_strides[r].resize(static_cast<size_t>(s.rank));
@@ -153,6 +154,7 @@ int run(const Options& options) {
     else
       for (int32_t i = 0; i < op->def->bench_count; i++) work.push_back({op, test::parse_arguments(*op, {op->def->bench[i].arguments})});
   }
+  for (const auto& w : work) test::refuse_strides(*w.op, w.arguments);
   if (work.empty()) throw Usage{"no bench case: the rooms name none, so add --arg"};
   std::ofstream out;
   if (!file.empty()) {  // before the work, not after it
@@ -196,7 +198,8 @@ int run(const Options& options) {
               "median us", "p20", "p80", "GB/s", "copy", "arguments");
   for (size_t i = 0; i < work.size(); i++) {
     progress.show(work[i].op->contract.name, static_cast<int64_t>(i), static_cast<int64_t>(work.size()));
-    const Row r = bench(*device, *work[i].op, work[i].arguments, min_time, timer ? &*timer : nullptr, flush ? &*flush : nullptr);
+    const Row r = bench(*device, *work[i].op, work[i].arguments, !options.has("--no-gradient"), min_time, timer ? &*timer : nullptr,
+                        flush ? &*flush : nullptr);
     progress.clear();
     const double rate = static_cast<double>(r.bytes) / r.median / 1e9;
     std::printf("%-20s %10.2f %10.2f %10.2f %9.1f %5.0f%%  %s\n", r.op.c_str(), r.median * 1e6, r.p20 * 1e6, r.p80 * 1e6, rate,
@@ -221,6 +224,7 @@ const Verb bench_verb = {
     "example: kw bench --device cpu --min-time 1 --json results.json",
     {{"--device", "NAME", "cpu (default) or cuda"},
      {"--arg", "NAME=VALUE", "a tensor or an attribute of a single call; may be repeated"},
+     {"--no-gradient", nullptr, "leave out what an op computes for its gradient only"},
      {"--min-time", "SECONDS", "to spend on each case (default 0.5)"},
      {"--json", "FILE", "also write the results there"}},
     run};

@@ -15,6 +15,7 @@ namespace {
 test::Case case_asked(const Op& op, const Options& options, uint64_t seed) {
   test::Case c;
   c.arguments = test::parse_arguments(op, options.all("--arg"));
+  test::refuse_strides(op, c.arguments);
   c.seed = seed;
   if (options.has("--values")) {
     auto values = test::parse_values(options.get("--values"));
@@ -115,11 +116,12 @@ const Verb check_verb = {
     "Derives inputs from each op's contract and grades every element against the room's reference in double, on the same rounded inputs.\n"
     "Layers: shapes, dtypes, values, layouts, repeat (same bits again, after other calls, on other thread counts), rows (a row alone "
     "gives\n"
-    "the same bits; NaN stays in its row), refusal (wrong calls get a sentence). In every case results start as poison between guard\n"
+    "the same bits; NaN stays in its row), places (so it does at any address), far (beyond 2^31 elements), refusal (wrong calls get a\n"
+    "sentence). In every case results start as poison between guard\n"
     "bands and inputs must stay as they were; on the emulator all that it reports counts. testing/compare.h has the bound.\n"
     "A failure prints the command that repeats it alone; exit status 1 then.\n\n"
     "values:  random constant huge small tiny mean1000 outlier last zeros infinity nan\n"
-    "layouts: plain row_gap offset both odd_ones\n\n"
+    "layouts: plain row_gap offset both odd_ones distances transposed expanded repeated mixed\n\n"
     "example: kw check --device emulate --quick",
     {{"--device", "NAME", "cpu (default), emulate, or cuda"},
      {"--quick", nullptr, "fewer shapes per layer"},

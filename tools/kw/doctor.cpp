@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "kw/core/op.h"
 #include "kw/cpu/isa.h"
@@ -10,6 +11,7 @@
 #include "kw/runtime/disk_cache.h"
 #include "kw/runtime/driver.h"
 #include "kw/runtime/library.h"
+#include "kw/runtime/packs.h"
 #include "tools/kw/json.h"
 #include "tools/kw/machine.h"
 #include "tools/kw/verb.h"
@@ -31,6 +33,14 @@ std::string program(const char* name) {  // its path, as the shell would find it
     rest.erase(0, colon + 1);
   }
   return "";
+}
+
+// Of every file with kernels that this process has, edits below KW_KERNEL_PATH included.
+std::set<Digest> all_source_digests() {
+  std::set<Digest> out;
+  for (const Op* op : ops())
+    for (const kw_source* s = op->room->sources; s && s->path; s++) out.insert(source_set(s->path)->digest);
+  return out;
 }
 
 void gpu_lines(std::vector<Line>& lines, bool quick) {
@@ -92,13 +102,36 @@ void toolchain_lines(std::vector<Line>& lines) {
     lines.push_back({"cache", "warning", "compiled kernels are not kept: " + reason,
                      "every process compiles anew; set KW_CACHE_DIR to a folder of yours"});
   } else {
-    int64_t files = 0, bytes = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(cache, none))
-      if (entry.is_regular_file(none)) files++, bytes += static_cast<int64_t>(entry.file_size(none));
-    lines.push_back(
-        {"cache", "ok",
-         format("%s: %lld files, %.1f MiB", cache.c_str(), static_cast<long long>(files), static_cast<double>(bytes) / (1 << 20)), ""});
+    const CacheUse use = cache_use(cache);
+    lines.push_back({"cache", "ok",
+                     format("%s: %lld kernels, %.1f of %.0f MiB", cache.c_str(), static_cast<long long>(use.files),
+                            static_cast<double>(use.bytes) / (1 << 20), static_cast<double>(disk_cache_limit()) / (1 << 20)),
+                     ""});
   }
+}
+
+// Whose kernels of the pack would this process use? Those of the very sources it has.
+void pack_line(std::vector<Line>& lines) {
+  std::string trouble;
+  const Pack* pack = pack_in_use(&trouble);
+  const std::string advice = "kernels are compiled at their first call; kw pack makes a pack";
+  if (!pack) {
+    const bool none = trouble.empty();
+    lines.push_back(
+        {"pack", none ? "ok" : "warning", none ? "none: kernels are compiled at their first call" : trouble, none ? "" : advice});
+    return;
+  }
+  const Driver* cuda = find_driver();
+  if (cuda) trouble = trouble_with(*pack, *cuda);
+  for (int i = 0; cuda && trouble.empty() && i < device_count(); i++) trouble = trouble_with(*pack, device_facts(i).arch);
+  int64_t edited = 0;
+  const std::set<Digest> known = all_source_digests();
+  for (const PackEntry& e : pack->entries()) edited += !known.count(e.sources);
+  const std::string text = format("%s: %zu kernels for %s", pack->path().c_str(), pack->entries().size(), pack->archs_text().c_str());
+  if (trouble.empty() && edited)
+    trouble =
+        format("%s; %lld of them are of other sources than this library's and are not used", text.c_str(), static_cast<long long>(edited));
+  lines.push_back({"pack", trouble.empty() ? "ok" : "warning", trouble.empty() ? text : trouble, trouble.empty() ? "" : advice});
 }
 
 int run(const Options& options) {
@@ -116,6 +149,7 @@ int run(const Options& options) {
         {"cpu copy", "ok", format("%.1f GB/s read and written: the ceiling of memory-bound kernels here", cpu_copy_rate()), ""});
   gpu_lines(lines, quick);
   toolchain_lines(lines);
+  pack_line(lines);
   bool usable = true;
   Json json;
   json.open('[');

@@ -9,7 +9,7 @@
 
 namespace kw::tool {
 
-static const Verb* const verbs[] = {&doctor_verb, &list_verb, &plan_verb, &check_verb, &bench_verb};
+static const Verb* const verbs[] = {&doctor_verb, &list_verb, &plan_verb, &check_verb, &bench_verb, &pack_verb, &cache_verb, &emulate_verb};
 static std::vector<std::string> words;
 
 const std::vector<std::string>& command_line() { return words; }
@@ -29,7 +29,7 @@ std::vector<const Op*> ops_named(const std::vector<std::string>& names) {
 
 static void print_help() {
   std::printf("kw: check, measure and look into Kernelwright's ops\n\n");
-  for (const Verb* v : verbs) std::printf("  kw %-7s %-9s %s\n", v->name, v->operands, v->summary);
+  for (const Verb* v : verbs) std::printf("  kw %-7s %-23s %s\n", v->name, v->operands, v->summary);
   std::printf(
       "\n  kw VERB --help   says more, with an example\n  kw --version\n\nExit status: 0 all is well, 1 something was found, 2 it could "
       "not be done.\n");

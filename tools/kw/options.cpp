@@ -14,6 +14,7 @@ Options::Options(const std::vector<std::string>& words, const std::vector<Option
     const std::string& word = words[i];
     if (!open || word.size() < 2 || word[0] != '-') {
       words_.push_back(word);
+      own_words_ += open;
       continue;
     }
     if (word == "--") {

@@ -27,10 +27,12 @@ class Options {
   long long whole(const std::string& name, long long otherwise, long long least, long long most) const;
   double number(const std::string& name, double otherwise, double least, double most) const;
   const std::vector<std::string>& words() const { return words_; }  // what is no option
+  size_t own_words() const { return own_words_; }                   // of these, how many stand before "--"
 
  private:
   std::map<std::string, std::vector<std::string>> values_;
   std::vector<std::string> words_;
+  size_t own_words_ = 0;
 };
 
 }  // namespace kw::tool

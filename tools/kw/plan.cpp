@@ -5,43 +5,14 @@
 #include "kw/runtime/device.h"
 #include "kw/runtime/dispatch.h"
 #include "kw/runtime/driver.h"
+#include "kw/runtime/kernel_cache.h"
 #include "kw/runtime/problem.h"
-#include "testing/arguments.h"
+#include "tools/kw/call_in_words.h"
 #include "tools/kw/json.h"
 #include "tools/kw/verb.h"
 
 namespace kw::tool {
 namespace {
-
-// A call with addresses but without memory: planning looks at alignment only.
-struct PaperCall {
-  std::vector<std::vector<int64_t>> strides;
-  std::vector<kw_tensor> views;
-  std::vector<kw_argument> inputs, results;
-  std::vector<kw_attribute> attributes;
-  Bound bound;
-
-  PaperCall(const Op& op, const test::Arguments& arguments) {
-    const size_t n = op.contract.inputs.size(), m = op.contract.results.size();
-    strides.resize(n + m), views.resize(n + m), inputs.resize(n), results.resize(m);
-    attributes = test::raw_attributes(op, arguments);
-    for (size_t i = 0; i < n; i++)
-      if (const test::Argument& a = arguments.inputs[i]; a.present)
-        inputs[i] = {place(i, a.sizes.data(), static_cast<int32_t>(a.sizes.size()), a.dtype), 1};
-    bind_inputs(op, inputs.data(), attributes.data(), bound);
-    for (size_t r = 0; r < m; r++)
-      if (const TensorSpec& s = bound.results[r]; s.present) results[r] = {place(n + r, s.sizes, s.rank, s.dtype), 1};
-    bind_results(results.data(), bound);
-  }
-  const kw_tensor* place(size_t slot, const int64_t* sizes, int32_t rank, DType dtype) {
-    std::vector<int64_t>& steps = strides[slot];
-    steps.resize(static_cast<size_t>(rank));
-    int64_t step = 1;
-    for (int32_t d = rank - 1; d >= 0; d--) steps[static_cast<size_t>(d)] = step, step *= std::max<int64_t>(sizes[d], 1);
-    views[slot] = {reinterpret_cast<void*>((slot + 1) << 44), sizes, steps.data(), rank, dtype, KW_CUDA, 0};
-    return &views[slot];
-  }
-};
 
 std::vector<kw_device_facts> gpus_asked(const Options& options) {
   if (options.has("--arch") && options.has("--gpu")) throw Usage{"--arch and --gpu exclude each other"};
@@ -59,7 +30,7 @@ std::vector<kw_device_facts> gpus_asked(const Options& options) {
 
 void plan_json(Json& json, const Op& op, const Bound& bound, const kw_device_facts& gpu) {
   json.key("gpu").open('{').key("name").string(gpu.name).key("arch").whole(gpu.arch).key("sm_count").whole(gpu.sm_count).close('}');
-  json.key("alignment").whole(alignment_of(bound)).key("launches").open('[');
+  json.key("alignment").whole(alignment_of(bound)).key("strided").boolean(is_strided(bound)).key("launches").open('[');
   if (!is_empty(bound)) {
     const kw_choice choice = choose_kernels(bound, alignment_of(bound), gpu);
     kw_plan plan;
@@ -68,7 +39,9 @@ void plan_json(Json& json, const Op& op, const Bound& bound, const kw_device_fac
       const kw_launch& l = plan.launches[i];
       if (l.kernel < 0 || l.kernel >= choice.kernel_count)
         throw Error(KW_ERROR_CONTRACT, op.contract.name + ": a launch names a kernel that was not chosen");
-      json.open('{').key("kernel").string(choice.kernels[l.kernel].name).key("source").string(choice.kernels[l.kernel].source);
+      const kw_kernel& kernel = choice.kernels[l.kernel];
+      json.open('{').key("kernel").string(kernel.name).key("source").string(kernel.source).key("code");
+      json.string(origin_name(origin_of(*source_set(kernel.source, is_strided(bound)), kernel.name, gpu.arch)));
       json.key("grid").open('[').whole(l.grid[0]).whole(l.grid[1]).whole(l.grid[2]).close(']');
       json.key("block").open('[').whole(l.block[0]).whole(l.block[1]).whole(l.block[2]).close(']');
       json.key("cluster").whole(l.cluster).key("shared_bytes").whole(l.shared_bytes).key("params_bytes").whole(l.params_bytes).close('}');
@@ -87,14 +60,19 @@ int run(const Options& options) {
     std::vector<std::string> words = options.all("--arg");
     if (words.empty() && op->def->bench_count) words.push_back(op->def->bench[0].arguments);
     const test::Arguments arguments = test::parse_arguments(*op, words);
-    const PaperCall call(*op, arguments);
+    const CallInWords call(*op, arguments);
     for (const kw_device_facts& gpu : gpus) {
       json.open('{').key("op").string(op->contract.name).key("arguments").string(describe(*op, arguments));
-      plan_json(json, *op, call.bound, gpu);
-      text += (text.empty() ? "" : "\n") + describe_plan(call.bound, gpu) + "args    " + describe(*op, arguments) + "\n";
+      json.key("copies").open('[');
+      for (const std::string& input : call.copies()) json.string(input);
+      json.close(']');
+      plan_json(json, *op, call.bound(), gpu);
+      text += (text.empty() ? "" : "\n") + describe_plan(call.bound(), gpu) + "args    " + describe(*op, arguments) + "\n";
+      for (const std::string& input : call.copies())
+        text += "copy    " + input + ": no kernel reads this layout, so a face makes it contiguous first, and counts that\n";
       if (options.has("--compile")) {
         const auto start = std::chrono::steady_clock::now();
-        const size_t bytes = is_empty(call.bound) ? 0 : compile_for(call.bound, gpu);
+        const size_t bytes = is_empty(call.bound()) ? 0 : compile_for(call.bound(), gpu);
         const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
         json.key("cubin_bytes").whole(static_cast<int64_t>(bytes)).key("compile_ms").number(ms);
         text += format("cubin   %zu bytes in %.0f ms (a cached kernel takes about none)\n", bytes, ms);
@@ -113,9 +91,11 @@ const Verb plan_verb = {
     "plan",
     "OP...",
     "what a call would launch, without a GPU",
-    "Prints every kernel launch of a call: kernel, grid, threads, shared memory. Without --arg, the op's first bench case.\n"
+    "Prints every kernel launch of a call: kernel, grid, threads, shared memory, and where its code is: in the pack, in the disk\n"
+    "cache, or nowhere yet. Without --arg, the op's first bench case.\n"
     "Tensors are written name=dtype[sizes], attributes name=value; required tensors that are left out are derived from the\n"
-    "others (dy from x), optional ones are absent. Without --arch and --gpu: the GPU that is here, else sm_90.\n\n"
+    "others (dy from x), optional ones are absent. Strides may follow the sizes: x=bf16[64,4096:8192,2]; what a face would have to\n"
+    "copy is said. Without --arch and --gpu: the GPU that is here, else sm_90.\n\n"
     "example: kw plan OP --arg x=bf16[8192,4096] --arg eps=1e-5 --arch all",
     {{"--arg", "NAME=VALUE", "a tensor or an attribute; may be repeated"},
      {"--arch", "sm_90", "an architecture from sm_75 on, or all (sm_75, sm_80, sm_90, sm_100)"},

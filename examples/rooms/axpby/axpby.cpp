@@ -14,8 +14,7 @@ void choose(const Problem& p, const kw_device_facts&, Choice& choice) {
 }
 
 void fill(const Call& c, const kw_device_facts& gpu, const kw_choice&, Launches& launches) {
-  Params p{c.data("x"),       c.data("y"),       c.data("z"),       c.dim("B"),  c.dim("N"),
-           c.row_stride("x"), c.row_stride("y"), c.row_stride("z"), c.attr("a"), c.attr("b")};
+  Params p{c.rows("x"), c.rows("y"), c.rows("z"), c.dim("B"), c.dim("N"), c.attr("a"), c.attr("b")};
   auto blocks = static_cast<uint32_t>(std::min<int64_t>(p.rows, 32 * int64_t{gpu.sm_count}));
   launches.add(0, {blocks}, 256, p);
 }
@@ -23,10 +22,11 @@ void fill(const Call& c, const kw_device_facts& gpu, const kw_choice&, Launches&
 template <class T>
 void rows(const Call& c) {
   T a = static_cast<T>(c.attr("a")), b = static_cast<T>(c.attr("b"));
+  const Rows x_rows = c.rows("x"), y_rows = c.rows("y"), z_rows = c.rows("z");
   for (int64_t row = 0; row < c.dim("B"); row++) {
-    const T* x = static_cast<const T*>(c.data("x")) + row * c.row_stride("x");
-    const T* y = static_cast<const T*>(c.data("y")) + row * c.row_stride("y");
-    T* z = static_cast<T*>(c.data("z")) + row * c.row_stride("z");
+    const T* x = static_cast<const T*>(x_rows.data) + x_rows.at(row);
+    const T* y = static_cast<const T*>(y_rows.data) + y_rows.at(row);
+    T* z = static_cast<T*>(z_rows.data) + z_rows.at(row);
     for (int64_t i = 0; i < c.dim("N"); i++) z[i] = a * x[i] + b * y[i];
   }
 }

@@ -8,9 +8,9 @@ namespace kw::ops::axpby {
 template <class T>
 __global__ void __launch_bounds__(256) forward(const Params p) {
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    const T* x = as<T>(p.x) + row * p.x_stride;
-    const T* y = as<T>(p.y) + row * p.y_stride;
-    T* z = as<T>(p.z) + row * p.z_stride;
+    const T* x = as<T>(p.x, row);
+    const T* y = as<T>(p.y, row);
+    T* z = as<T>(p.z, row);
     for (int64_t i = threadIdx.x; i < p.length; i += blockDim.x) z[i] = fused(T(p.a), x[i], T(p.b) * y[i]);
   }
 }

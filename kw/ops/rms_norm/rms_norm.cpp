@@ -6,23 +6,47 @@
 
 namespace kw::ops::rms_norm {
 
-void forward_cpu(const Call& c);  // rms_norm_cpu.cpp
+// rms_norm_cpu.cpp
+template <bool adds>
+void forward_cpu(const Call& c);
+template <bool adds>
 void backward_cpu(const Call& c);
 
 namespace {
 
 constexpr char forward_contract[] = R"(
-  rms_norm(x: T[*B, N], weight: W[N]?, *, eps: float >= 0 = 1e-6) -> y: T[*B, N]
-    where T: f32 bf16, W: T f32
-    gradient dx, dweight = rms_norm_backward(dy, x, weight, eps))";
+  rms_norm(x: T[*B, N], weight: W[N]?, *, eps: float >= 0 = 1e-6, offset: float = 0, rounding: once|before_weight = once) -> y: T[*B, N]
+    where T: f16 bf16 f32 f64, W: T f32
+    gradient dx, dweight = rms_norm_backward(dy, x, weight, eps, offset))";
 
 constexpr char backward_contract[] = R"(
-  rms_norm_backward(dy: T[*B, N], x: T[*B, N], weight: W[N]?, *, eps: float >= 0) -> (dx: T[*B, N], dweight: sum W[N]?)
-    where T: f32 bf16, W: T f32
+  rms_norm_backward(dy: T[*B, N], x: T[*B, N], weight: W[N]?, *, eps: float >= 0, offset: float = 0)
+    -> (dx: T[*B, N], dweight: sum W[N]?)
+    where T: f16 bf16 f32 f64, W: T f32
     scratch part: acc(T)[min(B, 1024), N]?)";
+
+constexpr char add_contract[] = R"(
+  add_rms_norm(x: T[*B, N], residual: T[*B, N], weight: W[N]?, *, eps: float >= 0 = 1e-6, offset: float = 0,
+               rounding: once|before_weight = once) -> (y: T[*B, N], total: T[*B, N])
+    where T: f16 bf16 f32 f64, W: T f32
+    gradient dx and dresidual, dweight = add_rms_norm_backward(dy, dtotal, total, weight, eps, offset))";
+
+constexpr char add_backward_contract[] = R"(
+  add_rms_norm_backward(dy: T[*B, N], dtotal: T[*B, N], total: T[*B, N], weight: W[N]?, *, eps: float >= 0, offset: float = 0)
+    -> (dx: T[*B, N], dweight: sum W[N]?)
+    where T: f16 bf16 f32 f64, W: T f32
+    scratch part: acc(T)[min(B, 1024), N]?)";
+
+// Roundings on the way to y: of y, of the normalised x if asked for, and of total, which moves y directly and through the mean.
+template <bool adds>
+int32_t forward_roundings(const kw_attribute* attributes, int32_t result) {
+  return result == 0 ? 1 + static_cast<int32_t>(attributes[2].i) + (adds ? 2 : 0) : 1;
+}
 
 // The weight's type in device code; kw::One when there is no weight.
 const char* weight_type(const Problem& p) { return p.has("weight") ? p.type("W") : "kw::One"; }
+// That of residual or dtotal, which the ops with `adds` have.
+const char* term_type(const Problem& p, bool adds) { return adds ? p.type("T") : "kw::Zero"; }
 
 // ---- forward -----------------------------------------------------------------------------------------------------------------
 
@@ -42,25 +66,40 @@ constexpr TunedTile forward_tiles[] = {
     {KW_F32, 512, 1, 8, 0},   // 16384
 };
 
-void choose_forward(const Problem& p, const kw_device_facts&, Choice& out) {
+struct ForwardTile {
+  RowTile row;
+  uint32_t shared_bytes;  // dynamic, of a block
+};
+
+template <bool adds>
+void choose_forward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
-  const auto kernel = [&](const char* file, const char* name, const RowTile& tile) {
-    out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s>", name, p.type("T"), weight_type(p), tile.name().c_str()));
-    out.tile(tile);
+  const int32_t tensors = adds ? 2 : 1;
+  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0,
+                          const std::string& last = "") {
+    out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %s, %s%s>", name, p.type("T"), weight_type(p), term_type(p, adds),
+                            tile.name().c_str(), p.choice("rounding") ? "true" : "false", last.c_str()));
+    out.tile(ForwardTile{tile, shared_bytes});
   };
-  if (const auto tile = choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
+  // Registers of a vector: 4 for x, 4 for the weight, 4 for the residual.
+  if (const auto tile = adds ? choose_row_tile({}, p, type, p.dim("N"), 12) : choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
     kernel("kw/ops/rms_norm/rms_norm.cuh", "forward", *tile);
+  else if (const auto spread = spread_row_tile(p, gpu, type, p.dim("N"), tensors, 1))
+    kernel("kw/ops/rms_norm/rms_norm_shared.cuh", "forward_shared", *spread, spread_bytes(*spread, tensors),
+           format(", %d", spread->blocks));
   else
-    kernel("kw/ops/rms_norm/rms_norm.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
+    kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
 }
 
+template <bool adds>
 void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
-  const RowTile tile = tile_of<RowTile>(choice);
+  const auto [tile, shared_bytes] = tile_of<ForwardTile>(choice);
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (rows == 0 || length == 0) return;
-  out.add(0, grid_for(rows, tile.rows), tile.block(),
-          ForwardParams{c.data("x"), c.data("weight"), c.data("y"), rows, length, c.row_stride("x"), c.row_stride("y"),
-                        1.0 / static_cast<double>(length), c.attr("eps")});
+  out.add(0, grid_for(rows * tile.cluster, tile.rows), tile.block(),
+          ForwardParams{c.rows("x"), adds ? c.rows("residual") : Rows{}, c.data("weight"), c.rows("y"), adds ? c.rows("total") : Rows{},
+                        rows, length, 1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
+          shared_bytes, static_cast<uint32_t>(tile.cluster));
 }
 
 // ---- backward ----------------------------------------------------------------------------------------------------------------
@@ -69,8 +108,14 @@ struct BackwardTile {
   RowTile row;
   int32_t slots;  // of the ring; 0 without one
 
-  // A slot is 16 bytes of x and of dy for each thread.
-  uint32_t shared_bytes() const { return static_cast<uint32_t>(slots) * row.block() * 32; }
+  // A slot is 16 bytes of each of `tensors` tensors for each thread.
+  uint32_t shared_bytes(uint32_t tensors) const { return static_cast<uint32_t>(slots) * row.block() * tensors * 16; }
+  // Teams of `row.cluster` blocks that run at once. Clusters stay inside a GPC, whose multiprocessors 4 or more do not always divide: an
+  // H200 with 132 runs clusters of 4 and 8 on 120, of 16 on 112.
+  int64_t at_once(const kw_device_facts& gpu) const {
+    const int64_t blocks = int64_t{gpu.sm_count} * row.blocks, stranded = row.cluster > 8 ? 20 : row.cluster > 2 ? 12 : 0;
+    return std::max<int64_t>(1, (blocks - blocks * stranded / 132) / row.cluster);
+  }
 };
 
 struct RingTile {
@@ -96,25 +141,46 @@ constexpr RingTile ring_tiles[] = {
     {{KW_F32, 512, 1, 8, 1}, 9},    // 16384: 400
 };
 
-// The tile for a ring, or nothing when this GPU has none, rows are not aligned, or x and dy of a row do not fit into shared memory.
-std::optional<BackwardTile> choose_ring(const Problem& p, const kw_device_facts& gpu) {
+// The tile for a ring, or nothing when this GPU has none, rows are not aligned, or the `tensors` (x, dy and perhaps dtotal) of a row do not
+// fit into shared memory.
+std::optional<BackwardTile> choose_ring(const Problem& p, const kw_device_facts& gpu, int32_t tensors) {
   const DType type = p.dtype("T");
   const int32_t vec = vector_elements(type);
   const int64_t length = p.dim("N"), need = (length + vec - 1) / vec;  // vectors of a row
   if (gpu.arch < 80 || access_bytes(p, type, length) != 16) return std::nullopt;
   const auto fitting = [&](const RowTile& row, int32_t slots) -> std::optional<BackwardTile> {
-    const int32_t slot = static_cast<int32_t>(row.block()) * 32, sums = static_cast<int32_t>(row.block()) * 16, reserved = 1024;
+    const int32_t slot = static_cast<int32_t>(row.block()) * 16 * tensors,
+                  sums = static_cast<int32_t>(row.block()) * (type == KW_F64 ? 32 : 16);
+    const int32_t reserved = type == KW_F64 ? 3072 : 1024;
     const int32_t most = (std::min(gpu.shared_per_sm / row.blocks - reserved, gpu.shared_per_block) - sums) / slot;
     if (most <= row.vectors) return std::nullopt;
     return BackwardTile{row, std::min(slots, most)};
   };
   for (const auto& [t, slots] : ring_tiles)
-    if (t.dtype == type && covers(t, need)) return fitting({t.threads, t.rows, t.vectors, vec, 16, t.blocks}, slots);
+    if (dtype_bytes(t.dtype) == dtype_bytes(type) && covers(t, need))
+      return fitting({t.threads, t.rows, t.vectors, vec, 16, t.blocks}, slots);
   if (need < 128) return std::nullopt;  // registers do as well there: 98 % of the copy rate
   // The rule, within 4 % of the best: one block of 512 threads with 3 or 4 vectors each, 2 or 3 more on their way.
   for (int32_t threads = 32; threads <= 512; threads *= 2)
     if (const auto vectors = static_cast<int32_t>((need + threads - 1) / threads); vectors <= 4)
       return fitting({threads, 512 / threads, vectors, vec, 16, 1}, vectors + (vectors == 3 ? 3 : 2));
+  return std::nullopt;
+}
+
+// The same with a row spread over a cluster, for rows that no block holds: 40 KiB on their way on each multiprocessor. Nothing when the
+// sums of dweight do not fit into the registers of 1024 threads. `sums`: registers of a vector of them.
+std::optional<BackwardTile> choose_cluster(const Problem& p, const kw_device_facts& gpu, int32_t tensors, int32_t sums) {
+  const auto row = spread_row_tile(p, gpu, p.dtype("T"), p.dim("N"), tensors, 2);
+  if (!row || (p.has("weight") && row->vectors * sums > 128)) return std::nullopt;
+  BackwardTile tile{*row, 0};
+  const auto threads = static_cast<int32_t>(row->block());
+  const int32_t slot = threads * 16 * tensors;
+  const int32_t registers = std::min(255, 80 + (p.has("weight") ? row->vectors * sums + std::min(row->vectors, 8) * 4 : 0));
+  for (tile.row.blocks = std::clamp(65536 / (registers * threads), 1, row->blocks); tile.row.blocks > 0; tile.row.blocks--) {
+    tile.slots = row->vectors + std::max(1, 40960 / (tile.row.blocks * slot));
+    const int64_t bytes = int64_t{tile.slots} * slot + sums_bytes(threads);
+    if (bytes <= gpu.shared_per_block && bytes * tile.row.blocks <= gpu.shared_per_sm) return tile;
+  }
   return std::nullopt;
 }
 
@@ -138,39 +204,48 @@ constexpr TunedTile backward_tiles_full[] = {
     {KW_F32, 512, 1, 8, 1},   // 16384
 };
 
+template <bool adds>
 void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
-  const int32_t sums = type == KW_F32 ? 4 : 8;  // registers of a vector's f32 sums for dweight
-  const auto kernel = [&](const char* file, const char* name, RowTile tile, const std::string& more, int32_t slots = 0) {
+  const int32_t tensors = adds ? 3 : 2;
+  const int32_t sums = dtype_bytes(type) == 2 ? 8 : 4;  // registers of a vector's sums for dweight
+  const int32_t more = adds ? 4 : 0;                    // and of dtotal
+  const auto kernel = [&](const char* file, const char* name, RowTile tile, const std::string& last, int32_t slots = 0) {
     tile.blocks = std::clamp(gpu.threads_per_sm / static_cast<int32_t>(tile.block()), 1, tile.blocks);
-    out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %d%s>", name, p.type("T"), weight_type(p), tile.name().c_str(), tile.blocks,
-                            more.c_str()));
+    out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %s, %d%s>", name, p.type("T"), weight_type(p), term_type(p, adds),
+                            tile.name().c_str(), tile.blocks, last.c_str()));
     out.tile(BackwardTile{tile, slots});
   };
-  if (const auto ring = choose_ring(p, gpu))
+  if (const auto ring = choose_ring(p, gpu, tensors))
     kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", ring->row, format(", %d", ring->slots), ring->slots);
-  else if (const auto tile = choose_row_tile(backward_tiles, p, type, p.dim("N"), 16 + sums))
+  else if (const auto tile = choose_row_tile(backward_tiles, p, type, p.dim("N"), 16 + sums + more))
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *tile, ", true");
-  else if (const auto full = choose_row_tile(backward_tiles_full, p, type, p.dim("N"), 8 + sums))
+  else if (const auto full = choose_row_tile(backward_tiles_full, p, type, p.dim("N"), 8 + sums + more))
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *full, ", false");
+  else if (const auto cluster = choose_cluster(p, gpu, tensors, sums))
+    kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", cluster->row, format(", %d", cluster->slots), cluster->slots);
   else
     kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long", long_row_tile(p, type, p.dim("N"), 2, 1), "");
-  if (p.has("weight")) out.kernel("kw/ops/rms_norm/rms_norm_backward.cuh", format("kw::ops::rms_norm::sum_parts<float, %s>", p.type("W")));
+  if (p.has("weight"))
+    out.kernel("kw/ops/rms_norm/rms_norm_backward.cuh",
+               format("kw::ops::rms_norm::sum_parts<%s, %s>", type == KW_F64 ? "double" : "float", p.type("W")));
 }
 
+template <bool adds>
 void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& choice, Launches& out) {
   const auto backward = tile_of<BackwardTile>(choice);
   const RowTile& tile = backward.row;
+  const char* x = adds ? "total" : "x";
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (length == 0) return;
-  // No more blocks than run at once, nor than `part` has rows; each takes every gridDim.x-th of the row groups.
+  // No more teams of blocks than run at once, nor than `part` has rows; of b teams, each takes every b-th of the row groups.
   const int64_t groups = (rows + tile.rows - 1) / tile.rows;
-  const int64_t blocks = std::min<int64_t>({groups, int64_t{gpu.sm_count} * tile.blocks, 1024});
+  const int64_t blocks = std::min<int64_t>({groups, backward.at_once(gpu), 1024});
   if (rows > 0)
-    out.add(0, grid_for(blocks, 1), tile.block(),
-            BackwardParams{c.data("dy"), c.data("x"), c.data("weight"), c.data("dx"), c.data("part"), rows, length, c.row_stride("dy"),
-                           c.row_stride("x"), c.row_stride("dx"), 1.0 / static_cast<double>(length), c.attr("eps")},
-            backward.shared_bytes());
+    out.add(0, grid_for(blocks * tile.cluster, 1), tile.block(),
+            BackwardParams{c.rows("dy"), adds ? c.rows("dtotal") : Rows{}, c.rows(x), c.data("weight"), c.rows("dx"), c.data("part"), rows,
+                           length, 1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
+            backward.shared_bytes(adds ? 3 : 2), static_cast<uint32_t>(tile.cluster));
   if (!c.has("weight")) return;
   // One thread per column reads few parts as fast as memory gives them; with many, up to 32 slices of 8 parts or more keep as much in
   // flight.
@@ -182,11 +257,22 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
 
 // ---- the ops -----------------------------------------------------------------------------------------------------------------
 
-constexpr kw_op_def forward_op = make_op<choose_forward, fill_forward, forward_cpu, forward_reference>(forward_contract, forward_bench);
-constexpr kw_op_def backward_op =
-    make_op<choose_backward, fill_backward, backward_cpu, backward_reference>(backward_contract, backward_bench);
+template <bool adds, int32_t count>
+constexpr kw_op_def forward_op(const char* contract, const kw_bench_case (&bench)[count]) {
+  kw_op_def op = make_op<choose_forward<adds>, fill_forward<adds>, forward_cpu<adds>, forward_reference<adds>>(contract, bench);
+  op.roundings = forward_roundings<adds>;
+  return op;
+}
+template <bool adds, int32_t count>
+constexpr kw_op_def backward_op(const char* contract, const kw_bench_case (&bench)[count]) {
+  return make_op<choose_backward<adds>, fill_backward<adds>, backward_cpu<adds>, backward_reference<adds>>(contract, bench);
+}
+constexpr kw_op_def plain = forward_op<false>(forward_contract, forward_bench);
+constexpr kw_op_def plain_backward = backward_op<false>(backward_contract, backward_bench);
+constexpr kw_op_def add = forward_op<true>(add_contract, add_bench);
+constexpr kw_op_def add_backward = backward_op<true>(add_backward_contract, add_backward_bench);
 
 }  // namespace
 }  // namespace kw::ops::rms_norm
 
-KW_ROOM(rms_norm, &kw::ops::rms_norm::forward_op, &kw::ops::rms_norm::backward_op);
+KW_ROOM(rms_norm, &kw::ops::rms_norm::plain, &kw::ops::rms_norm::plain_backward, &kw::ops::rms_norm::add, &kw::ops::rms_norm::add_backward);

@@ -1,25 +1,28 @@
-// What the host hands to the kernels of this room. Strides are in elements, from one row to the next.
+// What the host hands to the kernels of this room.
 #pragma once
 #include "kw/device/params.cuh"
 
 namespace kw::ops::rms_norm {
 
 struct ForwardParams {
-  const void* x;
+  Rows x;
+  Rows residual;       // null: none, and no total
   const void* weight;  // null: all ones
-  void* y;
-  int64_t rows, length, x_stride, y_stride;
-  double inverse_length, eps;
+  Rows y;
+  Rows total;  // x + residual
+  int64_t rows, length;
+  double inverse_length, eps, offset;
 };
 
 struct BackwardParams {
-  const void* dy;
-  const void* x;
+  Rows dy;
+  Rows dtotal;  // null: none
+  Rows x;
   const void* weight;  // null: all ones, and no partials
-  void* dx;
+  Rows dx;
   void* part;  // acc(T)[blocks, length]: each block's share of dweight
-  int64_t rows, length, dy_stride, x_stride, dx_stride;
-  double inverse_length, eps;
+  int64_t rows, length;
+  double inverse_length, eps, offset;
 };
 
 struct ColumnParams {  // dweight = the sum of part's rows

@@ -5,6 +5,10 @@
 #include "kw/core/room.h"
 #include "kw/cpu/parallel.h"
 
+namespace kw::cpu {
+enum class Activation { silu, gelu_tanh };  // in the contract's order
+}
+
 #define KW_ISA_FILE "kw/ops/swiglu/swiglu_cpu.inc"
 #include "kw/cpu/each_isa.inc"
 
@@ -13,23 +17,13 @@ namespace {
 
 using namespace cpu;  // for KW_FOR_ISA
 
-struct View {  // a tensor as rows
-  char* data;
-  int64_t stride;  // bytes
-  template <class T>
-  T* row(int64_t r) const {
-    return reinterpret_cast<T*>(data + r * stride);
-  }
-};
-
 // Splits a call into spans of contiguous elements, wherever the rows lie: body(row, first, length).
 template <class F>
-void each_span(const Call& c, std::initializer_list<const char*> tensors, F&& body) {
+void each_span(const Call& c, std::initializer_list<Rows> tensors, F&& body) {
   int64_t rows = c.dim("B"), length = c.dim("N");
   if (rows <= 0 || length <= 0) return;
-  bool contiguous = true;
-  for (const char* t : tensors) contiguous = contiguous && (rows == 1 || c.row_stride(t) == length);
-  if (contiguous) length *= rows, rows = 1;
+  const auto dense = [&](const Rows& t) { return t.size[0] == 0 && t.stride[0] == length; };
+  if (rows > 1 && std::ranges::all_of(tensors, dense)) length *= rows, rows = 1;
   constexpr int64_t span = 16384;  // about the least that is worth a thread
   int64_t spans = (length + span - 1) / span;
   int64_t grain = std::max<int64_t>(1, span / length);
@@ -41,30 +35,47 @@ void each_span(const Call& c, std::initializer_list<const char*> tensors, F&& bo
   });
 }
 
-View view(const Call& c, const char* name, size_t size) {
-  return {static_cast<char*>(c.data(name)), c.row_stride(name) * static_cast<int64_t>(size)};
+template <class T>
+void forward_rows(const Call& c, const Rows& gate, const Rows& up) {
+  const bool silu = c.choice("activation") == 0;
+  auto kernel = silu ? KW_FOR_ISA(swiglu::forward<T, Activation::silu>) : KW_FOR_ISA(swiglu::forward<T, Activation::gelu_tanh>);
+  const Rows y = c.rows("y");
+  each_span(c, {gate, up, y},
+            [&](int64_t r, int64_t i, int64_t length) { kernel(as<T>(gate, r) + i, as<T>(up, r) + i, as<T>(y, r) + i, length); });
+}
+
+template <class T>
+void backward_rows(const Call& c, const Rows& gate, const Rows& up, const Rows& dgate, const Rows& dup) {
+  const bool silu = c.choice("activation") == 0;
+  auto kernel = silu ? KW_FOR_ISA(swiglu::backward<T, Activation::silu>) : KW_FOR_ISA(swiglu::backward<T, Activation::gelu_tanh>);
+  const Rows dy = c.rows("dy");
+  each_span(c, {dy, gate, up, dgate, dup}, [&](int64_t r, int64_t i, int64_t length) {
+    kernel(as<T>(dy, r) + i, as<T>(gate, r) + i, as<T>(up, r) + i, as<T>(dgate, r) + i, as<T>(dup, r) + i, length);
+  });
+}
+
+template <class T>
+Rows second_half(const Call& c, const char* tensor) {  // of each row of a packed tensor
+  Rows rows = c.rows(tensor);
+  rows.data = static_cast<T*>(rows.data) + c.dim("N");
+  return rows;
 }
 
 }  // namespace
 
 void forward_cpu(const Call& c) {
-  for_type<bf16, float>("swiglu", c.dtype("T"), [&]<class T>() {
-    auto kernel = KW_FOR_ISA(swiglu::forward<T>);
-    View gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T)), y = view(c, "y", sizeof(T));
-    each_span(c, {"gate", "up", "y"},
-              [&](int64_t row, int64_t i, int64_t length) { kernel(gate.row<T>(row) + i, up.row<T>(row) + i, y.row<T>(row) + i, length); });
-  });
+  for_type("swiglu", c.dtype("T"), [&]<class T>() { forward_rows<T>(c, c.rows("gate"), c.rows("up")); });
 }
-
+void packed_forward_cpu(const Call& c) {
+  for_type("swiglu_packed", c.dtype("T"), [&]<class T>() { forward_rows<T>(c, c.rows("x"), second_half<T>(c, "x")); });
+}
 void backward_cpu(const Call& c) {
-  for_type<bf16, float>("swiglu_backward", c.dtype("T"), [&]<class T>() {
-    auto kernel = KW_FOR_ISA(swiglu::backward<T>);
-    View dy = view(c, "dy", sizeof(T)), gate = view(c, "gate", sizeof(T)), up = view(c, "up", sizeof(T));
-    View dgate = view(c, "dgate", sizeof(T)), dup = view(c, "dup", sizeof(T));
-    each_span(c, {"dy", "gate", "up", "dgate", "dup"}, [&](int64_t row, int64_t i, int64_t length) {
-      kernel(dy.row<T>(row) + i, gate.row<T>(row) + i, up.row<T>(row) + i, dgate.row<T>(row) + i, dup.row<T>(row) + i, length);
-    });
-  });
+  for_type("swiglu_backward", c.dtype("T"),
+           [&]<class T>() { backward_rows<T>(c, c.rows("gate"), c.rows("up"), c.rows("dgate"), c.rows("dup")); });
+}
+void packed_backward_cpu(const Call& c) {
+  for_type("swiglu_packed_backward", c.dtype("T"),
+           [&]<class T>() { backward_rows<T>(c, c.rows("x"), second_half<T>(c, "x"), c.rows("dx"), second_half<T>(c, "dx")); });
 }
 
 }  // namespace kw::ops::swiglu

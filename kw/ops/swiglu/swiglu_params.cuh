@@ -1,25 +1,19 @@
-// What the host hands to the kernels of this room. Strides are in elements, from one row to the next. Where all rows follow each other in
-// memory, the host says one long row: nothing here depends on where a row ends.
+// What the host hands to the kernels of this room. Where all rows follow each other in memory, the host says one long row: nothing here
+// depends on where a row ends. Packed tensors come as two: the second halves of their rows lie where the first ones do, and further on.
 #pragma once
 #include "kw/device/params.cuh"
 
 namespace kw::ops::swiglu {
 
 struct ForwardParams {
-  const void* gate;
-  const void* up;
-  void* y;
-  int64_t length, gate_stride, up_stride, y_stride;
-  uint32_t pieces;  // blocks that share one row
+  Rows gate, up, y;
+  int64_t rows, length;
+  uint32_t pieces;  // that a row is cut into, each for one group of threads
 };
 
 struct BackwardParams {
-  const void* dy;
-  const void* gate;
-  const void* up;
-  void* dgate;
-  void* dup;
-  int64_t length, dy_stride, gate_stride, up_stride, dgate_stride, dup_stride;
+  Rows dy, gate, up, dgate, dup;
+  int64_t rows, length;
   uint32_t pieces;
 };
 

@@ -16,7 +16,8 @@ import torch as _torch
 from .._library import library as _library
 from . import _accelerate, _eager, _functions, _kernels
 
-from ._accelerate import Report, Swap, accelerate
+from ._accelerate import Report, Swap, accelerate, is_served, only_forwards, served_dtypes, transformers_swaps
+from ._fingerprint import function_fingerprint
 
 _registrations = _torch.library.Library("kernelwright", "FRAGMENT")  # dropping it would undo what it registered
 _known: dict[str, _eager.Eager] = {}

@@ -57,7 +57,7 @@ class Formula:
     save: list[int]  # tensors to keep: i is argument i, -1-k is kept result k
     keep: list[int]  # attributes the backward needs, by argument
     sources: list  # of the backward's arguments: ("gradient", output) | ("saved", place in save) | ("attribute", place in keep)
-    targets: list[int]  # input that each result of the backward is the gradient of
+    targets: list[tuple]  # (input, the result of the backward that is its gradient)
     silent: list[int]  # outputs without a gradient
 
     def source(self, name: str = "backward") -> str:
@@ -81,7 +81,8 @@ class Formula:
         results = self.backward.outputs or [self.backward.inputs[i] for i in self.backward.writes]
         made = [f"g_{r.name}" for r in results]
         back = ["None"] * len(arguments)
-        for place, result, target in zip(made, results, self.targets):
+        for target, at in self.targets:
+            place, result = made[at], results[at]
             back[target] = place
             if result.present_with:  # absent is an empty tensor for the dispatcher, None for autograd
                 kind, at = self.sources[[i.name for i in self.backward.inputs].index(result.present_with)]
@@ -187,4 +188,5 @@ def formula(op: Op, find) -> Formula | None:
         else:  # d<output>: the contract's check has made sure of it
             sources.append(("gradient", outputs.index(name[1:])))
     silent = [k for k in range(len(outputs)) if ("gradient", k) not in sources]
-    return Formula(op, backward, save, keep, sources, [inputs.index(t[1:]) for t in g.targets], silent)
+    targets = [(inputs.index(t[1:]), result) for t, result in zip(g.targets, g.results)]
+    return Formula(op, backward, save, keep, sources, targets, silent)

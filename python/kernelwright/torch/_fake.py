@@ -47,6 +47,7 @@ class _Binder:
     def __init__(self, op: Op):
         self.op = op
         self.dims, self.types, self.origin, self.expressions = {}, {}, {}, []
+        self.accumulators = []  # whose variable may not be known yet
 
     def run(self, values):
         op, first, lists = self.op, None, {}
@@ -70,6 +71,9 @@ class _Binder:
         for name, options in op.types.items():
             if name not in self.types:  # its tensor is absent: the first option
                 self.types[name] = self.option(options[0])
+        for argument, dtype in self.accumulators:
+            if (got := _NAMES.get(dtype, str(dtype))) != (wanted := _dtype(argument.element, self.types)):
+                self.refuse(f"{argument.name} is {got}, but must be {wanted}")
         return self.dims, self.types, first[1]
 
     def bind_lists(self, lists):
@@ -101,7 +105,9 @@ class _Binder:
             if got != wanted or got not in options:
                 wanted = " or ".join(o for o in options if o) if got == wanted else wanted
                 self.refuse(f"{argument.name} is {got}, but must be {wanted}")
-        elif got != (wanted := _dtype(element, self.types)):
+        elif isinstance(element, dict):
+            self.accumulators.append((argument, dtype))
+        elif got != (wanted := element):
             self.refuse(f"{argument.name} is {got}, but must be {wanted}")
 
     def bind_shape(self, argument, name, shape):

@@ -1,0 +1,215 @@
+// The room of cross-entropy: contracts, which kernel with which tile, and how it is launched.
+#include "kw/core/row_tile.h"
+#include "kw/ops/cross_entropy/cross_entropy_bench.h"
+#include "kw/ops/cross_entropy/cross_entropy_params.cuh"
+#include "kw/ops/cross_entropy/cross_entropy_reference.h"
+
+namespace kw::ops::cross_entropy {
+
+void forward_cpu(const Call& c);  // cross_entropy_cpu.cpp
+void unreduced_cpu(const Call& c);
+void backward_cpu(const Call& c);
+
+namespace {
+
+constexpr char forward_contract[] = R"(
+  cross_entropy(logits: T[*B, V], target: I[*B] < V, weight: acc(T)[V]?, divisor: acc(T)[]?, *, ignore_index: int = -100,
+                label_smoothing: float >= 0 <= 1 = 0, z_loss: float >= 0 = 0, softcap: float >= 0 = 0, reduction: mean|sum = mean)
+      -> loss: all acc(T)[]
+    where T: f16 bf16 f32 f64, I: i64 i32
+    saved dlogits: T[*B, V]
+    scratch losses: acc(T)[B], parts: acc(T)[256]
+    gradient dlogits = cross_entropy_backward(dloss, dlogits))";
+
+constexpr char backward_contract[] = R"(
+  cross_entropy_backward(dloss: acc(T)[], dlogits: T[*B, V]!) -> ()
+    where T: f16 bf16 f32 f64)";
+
+constexpr char unreduced_contract[] = R"(
+  cross_entropy_unreduced(logits: T[*B, V], target: I[*B] < V, weight: acc(T)[V]?, *, ignore_index: int = -100,
+                          label_smoothing: float >= 0 <= 1 = 0, z_loss: float >= 0 = 0, softcap: float >= 0 = 0) -> loss: acc(T)[*B]
+    where T: f16 bf16 f32 f64, I: i64 i32
+    saved dlogits: T[*B, V]
+    gradient dlogits = cross_entropy_unreduced_backward(dloss, dlogits))";
+
+constexpr char unreduced_backward_contract[] = R"(
+  cross_entropy_unreduced_backward(dloss: acc(T)[*B], dlogits: T[*B, V]!) -> ()
+    where T: f16 bf16 f32 f64)";
+
+// ---- rows --------------------------------------------------------------------------------------------------------------------
+
+// Fastest of the prototype's candidates on one H200, or the nearest that has a power of two of threads; see README.md. Launched without a
+// loop over rows, so `blocks` is not used.
+constexpr TunedTile gradient_tiles[] = {
+    {KW_BF16, 16, 8, 2, 0},   //   256
+    {KW_BF16, 32, 4, 4, 0},   //  1024
+    {KW_BF16, 128, 1, 4, 0},  //  4096
+    {KW_BF16, 128, 1, 5, 0},  //  5120
+    {KW_BF16, 256, 1, 4, 0},  //  8192
+    {KW_BF16, 512, 1, 4, 0},  // 16384
+    {KW_F32, 32, 4, 2, 0},    //   256
+    {KW_F32, 128, 1, 2, 0},   //  1024
+    {KW_F32, 512, 1, 2, 0},   //  4096
+    {KW_F32, 1024, 1, 2, 0},  //  8192
+    {KW_F32, 1024, 1, 4, 0},  // 16384
+};
+constexpr TunedTile loss_tiles[] = {
+    {KW_BF16, 16, 8, 2, 0},   //   256
+    {KW_BF16, 32, 4, 4, 0},   //  1024
+    {KW_BF16, 128, 1, 4, 0},  //  4096
+    {KW_BF16, 128, 1, 5, 0},  //  5120
+    {KW_BF16, 256, 1, 4, 0},  //  8192
+    {KW_BF16, 512, 1, 4, 0},  // 16384
+    {KW_F32, 16, 8, 4, 0},    //   256
+    {KW_F32, 128, 1, 2, 0},   //  1024
+    {KW_F32, 512, 1, 2, 0},   //  4096
+    {KW_F32, 512, 1, 4, 0},   //  8192
+    {KW_F32, 512, 1, 8, 0},   // 16384
+};
+
+const char* accumulator_type(const Problem& p) { return dtype_facts[accumulator(p.dtype("T"))].device; }
+const char* boolean(bool b) { return b ? "true" : "false"; }
+
+struct ForwardTile {
+  RowTile row;
+  uint32_t shared_bytes;  // dynamic, of a block
+};
+
+// The tile for a row in shared memory. As few threads as keep up with it, so that several rows are at work on a multiprocessor: one H200,
+// 2026-12-01, `kw bench`, share of the copy rate of 4240 GB/s, bf16 16384: 93 % with 128 threads, 74 with 512; 32000: 92 with 256, 87 with
+// 128, 62 in a cluster with 1024; f32 32000: 88 with 512 in a cluster of two, 85 with 1024; bf16 65536: 83 against 78.
+std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
+  const int64_t bytes = length * dtype_bytes(type);
+  const int32_t threads = bytes <= 40 << 10   ? 128
+                          : bytes <= 72 << 10 ? 256
+                                              : 512,
+                cluster = threads == 512 ? 2 : 1, vec = vector_elements(type);
+  if (bytes > 136 << 10 || gpu.arch < 80 || access_bytes(p, type, length) != 16 || (cluster > 1 && gpu.arch < 90))
+    return spread_row_tile(p, gpu, type, length, 1, 1);
+  const auto vectors = static_cast<int32_t>((length + int64_t{threads} * vec - 1) / (int64_t{threads} * vec));
+  const int64_t own = int64_t{vectors} * threads * 16 / cluster + sums_bytes(threads / cluster);
+  if (own > gpu.shared_per_block) return std::nullopt;
+  const int64_t blocks = std::min<int64_t>(gpu.shared_per_sm / own, 1024 / (threads / cluster));  // 64 registers each
+  return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster};
+}
+
+// Kernel 0: the rows. Where no gradient is wanted, a longer row need not be kept: streaming it reads as fast as memory gives it.
+void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
+  const DType type = p.dtype("T");
+  const bool gradient = p.wants("dlogits");
+  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0,
+                          const std::string& last = "") {
+    out.kernel(file, format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s%s>", name, p.type("T"), p.type("I"),
+                            p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient), boolean(!p.is_zero("label_smoothing")),
+                            boolean(!p.is_zero("softcap")), tile.name().c_str(), last.c_str()));
+    out.tile(ForwardTile{tile, shared_bytes});
+  };
+  // By the length alone: aligned rows and others must take kernels of the same bits. Beyond it, too few blocks of a row in registers share
+  // a multiprocessor for some to read while others compute: 78 % of the copy rate at 16384 elements of bf16, where shared memory gives 93.
+  constexpr int64_t in_registers = 8192;
+  const std::span<const TunedTile> tuned = gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles;
+  if (const auto tile = choose_row_tile(tuned, p, type, p.dim("V"), 8); tile && p.dim("V") <= in_registers)
+    kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
+  else if (const auto spread = shared_tile(p, gpu, type, p.dim("V")); spread && gradient)
+    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, spread_bytes(*spread, 1),
+           format(", %d", spread->blocks));
+  else
+    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2));
+}
+
+ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
+  return {c.rows("logits"),  c.rows("target", 0),      loss,
+          c.rows("dlogits"), c.data("weight"),         c.dim("B"),
+          c.dim("V"),        c.choice("ignore_index"), c.attr("label_smoothing"),
+          c.attr("z_loss"),  c.attr("softcap"),        divisor};
+}
+
+void add_rows(const kw_choice& choice, const ForwardParams& p, Launches& out) {
+  const auto [tile, shared_bytes] = tile_of<ForwardTile>(choice);
+  if (p.rows > 0)
+    out.add(0, grid_for(p.rows * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
+}
+
+// ---- cross_entropy -----------------------------------------------------------------------------------------------------------
+
+void choose_forward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
+  choose_rows(p, gpu, out);
+  const char* a = accumulator_type(p);
+  constexpr char file[] = "kw/ops/cross_entropy/cross_entropy_ends.cuh";
+  out.kernel(file, format("kw::ops::cross_entropy::sum<%s>", a));
+  if (!p.has("divisor") && p.choice("reduction") == 0)
+    out.kernel(file, format("kw::ops::cross_entropy::count<%s, %s, %s>", a, p.type("I"), p.has("weight") ? a : "kw::One"));
+}
+
+// A long list is cut into at most 128 parts, by its length alone: a block sums one.
+struct Parts {
+  int64_t each, count;
+  explicit Parts(int64_t values)
+      : each(std::max<int64_t>(2048, (values + max_parts - 1) / max_parts)), count(std::max<int64_t>(1, (values + each - 1) / each)) {}
+};
+constexpr uint32_t sum_threads = 256;
+
+void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
+  const int64_t rows = c.dim("B");
+  const Parts cut(rows);
+  const size_t size = dtype_bytes(accumulator(c.dtype("T")));
+  char* counts = static_cast<char*>(c.data("parts"));
+  char* sums = counts + max_parts * size;
+  Divisor divisor{};
+  if (c.has("divisor")) {
+    divisor = {c.data("divisor"), 1};
+  } else if (c.choice("reduction") == 0) {
+    divisor = {counts, static_cast<int32_t>(cut.count)};
+    out.add(2, grid_for(cut.count, 1), sum_threads,
+            CountParams{c.rows("target", 0), c.data("weight"), counts, rows, cut.each, c.dim("V"), c.choice("ignore_index")});
+  }
+  add_rows(choice, row_params(c, c.rows("losses", 0), divisor), out);
+  if (cut.count == 1) return out.add(1, {1}, sum_threads, SumParams{c.data("losses"), c.data("loss"), rows, cut.each, divisor});
+  out.add(1, grid_for(cut.count, 1), sum_threads, SumParams{c.data("losses"), sums, rows, cut.each, {}});
+  out.add(1, {1}, sum_threads, SumParams{sums, c.data("loss"), cut.count, cut.count, divisor});
+}
+
+// ---- cross_entropy_unreduced -------------------------------------------------------------------------------------------------
+
+void choose_unreduced(const Problem& p, const kw_device_facts& gpu, Choice& out) { choose_rows(p, gpu, out); }
+
+void fill_unreduced(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
+  add_rows(choice, row_params(c, c.rows("loss", 0), {}), out);
+}
+
+// ---- backward ----------------------------------------------------------------------------------------------------------------
+
+// One vector per thread at a time; so few blocks that they are over at once when there is nothing to do.
+void choose_backward(const Problem& p, const kw_device_facts&, Choice& out) {
+  const DType type = p.dtype("T");
+  const RowTile tile{256, 1, 2, vector_elements(type), access_bytes(p, type, p.dim("V")), 0};
+  out.kernel("kw/ops/cross_entropy/cross_entropy_ends.cuh",
+             format("kw::ops::cross_entropy::backward<%s, %s>", p.type("T"), tile.name().c_str()));
+  out.tile(tile);
+}
+
+void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& choice, Launches& out) {
+  const RowTile tile = tile_of<RowTile>(choice);
+  BackwardParams p{c.rows("dloss", 0), c.rows("dlogits"), c.dim("B"), c.dim("V"), 0};
+  if (p.rows == 0 || p.length == 0) return;
+  if (c.tensor("dloss")->rank == 0 && p.dlogits.size[0] == 0 && p.dlogits.stride[0] == p.length)
+    p.length *= p.rows, p.rows = 1;  // one long row
+  p.pieces = (p.length + tile.length() - 1) / tile.length();
+  out.add(0, grid_for(std::min<int64_t>(p.rows * p.pieces, int64_t{gpu.sm_count} * 8), 1), tile.block(), p);
+}
+
+// ---- the ops -----------------------------------------------------------------------------------------------------------------
+
+constexpr kw_op_def forward_op = make_op<choose_forward, fill_forward, forward_cpu, forward_reference>(forward_contract, forward_bench);
+constexpr kw_op_def backward_op =
+    make_op<choose_backward, fill_backward, backward_cpu, backward_reference>(backward_contract, backward_bench);
+constexpr kw_op_def unreduced_op =
+    make_op<choose_unreduced, fill_unreduced, unreduced_cpu, unreduced_reference>(unreduced_contract, unreduced_bench);
+constexpr kw_op_def unreduced_backward_op = make_op<choose_backward, fill_backward, backward_cpu, unreduced_backward_reference>(
+    unreduced_backward_contract, unreduced_backward_bench);
+
+}  // namespace
+}  // namespace kw::ops::cross_entropy
+
+KW_ROOM(cross_entropy, &kw::ops::cross_entropy::forward_op, &kw::ops::cross_entropy::backward_op, &kw::ops::cross_entropy::unreduced_op,
+        &kw::ops::cross_entropy::unreduced_backward_op);

@@ -1,0 +1,102 @@
+// What the kernels for whole rows share: the target, the cap, and the formula once a row's sums are known.
+//
+// With l = softcap(logits), w the class weights (ones), t the target, s = label_smoothing, z = z_loss, lse = log(sum of e^l):
+//   loss = (1 - s) w_t (lse - l_t) + s / V * sum of w_c (lse - l_c) + z w_t lse^2
+//   dl_c = softmax_c ((1 - s) w_t + s / V * sum of w + 2 z w_t lse) - s / V * w_c, and at c = t less (1 - s) w_t
+#pragma once
+#include "kw/device/softmax.cuh"
+#include "kw/ops/cross_entropy/cross_entropy_params.cuh"
+
+namespace kw::ops::cross_entropy {
+
+template <class A>
+KW_WORD A weight_at(const A* weight, int64_t i) {
+  return weight[i];
+}
+KW_WORD float weight_at(const One*, int64_t) { return 1; }
+
+// The whole warp calls it.
+template <class A>
+KW_WORD A value_of(const Divisor& d) {
+  if (!d.parts) return 1;
+  A sum = 0;
+  for (int i = threadIdx.x % 32; i < d.count; i += 32) sum = sum + as<A>(d.parts)[i];
+  return warp_sum<32>(sum);
+}
+
+// cap * tanh(x / cap), and its slope; without a cap x, and one.
+template <class A, bool capped>
+struct Cap {
+  A cap, inverse;
+  KW_WORD explicit Cap(double c) : cap(A(c)), inverse(capped ? A(1) / A(c) : A(0)) {}
+  KW_WORD A operator()(A x) const { return capped ? cap * hyperbolic_tangent(x * inverse) : x; }
+  KW_WORD A slope(A l) const { return capped ? fused(-l * inverse, l * inverse, A(1)) : A(1); }
+};
+
+enum class Kind { counts, ignored, invalid };
+
+// The target of a row, and the thread that writes what depends on it: the one that holds it among its elements.
+template <class A, class I, class W>
+struct Target {
+  int64_t index;
+  Kind kind;
+  A weight;
+
+  KW_WORD Target(const ForwardParams& p, int64_t row) : index(*as<I>(p.target, row)), weight(0) {
+    kind = index == p.ignore_index ? Kind::ignored : index >= 0 && index < p.length ? Kind::counts : Kind::invalid;
+    if (kind == Kind::counts) weight = weight_at(as<W>(p.weight), index);
+  }
+  template <class Tile>
+  KW_WORD int owner(const Tile&) const {
+    return kind == Kind::counts ? static_cast<int>(index / Tile::vec % Tile::threads) : 0;
+  }
+};
+
+// What is left to do once a row is known: its loss, and dl_c = (e^(l_c - base) * factor - less * w_c [- hit at the target]) * slope.
+template <class A>
+struct Finish {
+  A loss, factor, less, hit;
+
+  // `far`: sum of w_c (base - l_c), `weights`: sum of w_c, both for label smoothing only. `scale`: of the gradient.
+  template <bool smooth, class TargetOfRow>
+  KW_WORD static Finish of(const ForwardParams& p, const TargetOfRow& t, A base, A sum, A far, A weights, A at_target, A scale) {
+    const A s = A(p.label_smoothing), own = (A(1) - s) * t.weight, share = smooth ? s / A(p.length) : A(0), z = A(p.z_loss) * t.weight;
+    const A spread = logarithm(sum), lse = base + spread;
+    Finish f;
+    f.loss = fused(own, spread + (base - at_target), z * lse * lse);
+    if (smooth) f.loss = f.loss + share * fused(weights, spread, far);
+    f.factor = scale * (own + (smooth ? share * weights : A(0)) + A(2) * z * lse) / sum;
+    f.less = scale * share;
+    f.hit = scale * own;
+    if (t.kind == Kind::ignored) f.loss = 0;
+    if (t.kind == Kind::invalid) f.loss = f.factor = minus_infinity<A>() * A(0);  // NaN
+    return f;
+  }
+};
+
+// The gradient at a class, from its logit and weight.
+template <class A, bool capped>
+struct Gradient {
+  Finish<A> f;
+  A base;
+  Cap<A, capped> cap;
+
+  KW_WORD A operator()(A x) const {  // without label smoothing
+    const A l = cap(x);
+    return exp_difference(l, base) * f.factor * cap.slope(l);
+  }
+  KW_WORD A operator()(A x, A weight) const {
+    const A l = cap(x);
+    return fused(exp_difference(l, base), f.factor, -f.less * weight) * cap.slope(l);
+  }
+  KW_WORD A at_target(A l, A weight) const {  // l: capped already
+    return fused(exp_difference(l, base), f.factor, -fused(f.less, weight, f.hit)) * cap.slope(l);
+  }
+};
+
+// Whether a row without a target is not even read. That costs every row the time that its target takes to arrive, which only shows where
+// rows are short.
+template <class T, class Tile>
+inline constexpr bool skips_ignored = int64_t{Tile::length} * sizeof(T) >= 32768;
+
+}  // namespace kw::ops::cross_entropy

@@ -1,0 +1,185 @@
+// kw emulate: a whole CUDA program, with every access of its kernels watched. The emulator is a library of its own that knows nothing of
+// us; the program runs in a child process, so that whatever it does ends there.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "emulator/kwemu.h"
+#include "kw/core/error.h"
+#include "kw/runtime/library.h"
+#include "tools/kw/verb.h"
+
+namespace kw::tool {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr int found_status = 1, no_program_status = 2;
+
+struct Emulator {
+  explicit Emulator(void* library) : library_(library) {}
+  template <class F>
+  F* function(const char* name) const {
+    auto* f = reinterpret_cast<F*>(dlsym(library_, name));
+    if (!f) throw Error(KW_ERROR_TOOLCHAIN, format("libkwemu.so has no function %s", name));
+    return f;
+  }
+
+ private:
+  void* library_;
+};
+
+Emulator open_emulator() {
+  const std::string given = [] {
+    const char* path = std::getenv("KW_EMULATOR");
+    return std::string(path ? path : "");
+  }();
+  std::string tried;
+  for (const std::string& path : {given, own_dir() + "/libkwemu.so", own_dir() + "/../lib/libkwemu.so"}) {
+    if (path.empty()) continue;
+    if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return Emulator(library);
+    tried += (tried.empty() ? "" : ", ") + path;
+  }
+  throw Error(KW_ERROR_TOOLCHAIN, "the emulator was not found (tried " + tried + "); KW_EMULATOR names it");
+}
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / "kw-emulate-XXXXXX") {
+    if (!mkdtemp(path_.data()))
+      throw Error(KW_ERROR_TOOLCHAIN, "no temporary folder could be made in " + fs::temp_directory_path().string());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+std::vector<const char*> pointers(const std::vector<std::string>& words) {
+  std::vector<const char*> out;
+  for (const std::string& w : words) out.push_back(w.c_str());
+  return out;
+}
+
+// The program's exit status, 128 + signal when one ended it.
+int run_child(const Emulator& emulator, const std::string& library, std::vector<std::string> words) {
+  auto* run = emulator.function<int(const char*, int, char**)>("kwemu_program_run");
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child < 0) throw Error(KW_ERROR_INTERNAL, "no process could be started");
+  if (child == 0) {
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    std::exit(run(library.c_str(), static_cast<int>(words.size()), argv.data()));
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+struct Counted {
+  int errors = 0, warnings = 0, formal = 0;
+  std::string lines;  // JSON objects, by commas
+};
+Counted count(const std::string& file) {
+  Counted c;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    c.errors += line.find("\"severity\": \"error\"") != std::string::npos;
+    c.warnings += line.find("\"severity\": \"warning\"") != std::string::npos;
+    c.formal += line.find("\"severity\": \"formal\"") != std::string::npos;
+    c.lines += (c.lines.empty() ? "\n " : ",\n ") + line;
+  }
+  return c;
+}
+
+int run(const Options& options) {
+  const auto own = options.words().begin() + static_cast<std::ptrdiff_t>(options.own_words());
+  const std::vector<std::string> files(options.words().begin(), own), arguments(own, options.words().end());
+  if (files.empty()) throw Usage{"kw emulate needs a source file: kw emulate program.cu"};
+
+  const Emulator emulator = open_emulator();
+  auto* set = emulator.function<int(const char*, const char*)>("kwemu_set");
+  const auto give = [&](const char* name, const std::string& value) {
+    if (set(name, value.c_str())) throw Usage{std::string("--") + name + " does not take " + value};
+  };
+  const Folder folder;
+  const std::string log = folder.path() + "/findings", library = folder.path() + "/program.so", json_file = options.get("--json");
+  give("formal", options.has("--strict") ? "1" : "0");
+  give("strict", options.has("--strict") ? "1" : "0");
+  give("max_reports", "1000");
+  give("findings", log);
+  for (const char* name : {"schedule", "seed", "sample", "arch", "sms"})
+    if (options.has(std::string("--") + name)) give(name, options.get(std::string("--") + name));
+
+  const auto sources = pointers(files);
+  const std::vector<std::string> dirs = options.all("-I"), macros = options.all("-D"), sets = options.all("--set");
+  const auto d = pointers(dirs), m = pointers(macros), s = pointers(sets);
+  const std::string standard = options.get("--std", "17");
+  const kwemu_program program{sources.data(),
+                              d.data(),
+                              m.data(),
+                              s.data(),
+                              static_cast<int>(sources.size()),
+                              static_cast<int>(d.size()),
+                              static_cast<int>(m.size()),
+                              static_cast<int>(s.size()),
+                              standard.c_str()};
+  std::string text(1 << 20, '\0');
+  if (emulator.function<int(const kwemu_program*, const char*, char*, size_t)>("kwemu_program_build")(&program, library.c_str(),
+                                                                                                      text.data(), text.size())) {
+    std::fprintf(stderr, "%s", text.c_str());
+    return no_program_status;
+  }
+  std::vector<std::string> words = {files[0]};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const int status = run_child(emulator, library, words);
+  const Counted found = count(log);
+  const std::string sampled =
+      options.has("--sample") ? ", of every " + options.get("--sample") + "th block: the others did not run" : std::string();
+  std::fprintf(stderr, "kw emulate: %d errors, %d warnings, %d formal%s; the program's exit status was %d\n", found.errors, found.warnings,
+               found.formal, sampled.c_str(), status);
+  if (!json_file.empty()) {
+    std::ofstream out(json_file);
+    out << "{\"program\": \"" << files[0] << "\", \"exit_status\": " << status << ", \"errors\": " << found.errors
+        << ", \"warnings\": " << found.warnings << ", \"formal\": " << found.formal << ", \"findings\": [" << found.lines << "]}\n";
+    if (!out.flush()) throw Error(KW_ERROR_INTERNAL, "writing " + json_file + " failed");
+  }
+  return found.errors ? found_status : status;
+}
+
+}  // namespace
+
+const Verb emulate_verb = {
+    "emulate",
+    "FILE.cu...",
+    "runs a CUDA program on the CPU and checks every access of its kernels",
+    "Compiles a whole program (its main, its <<<>>>, the CUDA runtime's functions) with g++ and runs it, without a GPU. Each finding says\n"
+    "what is wrong, where, by which thread, in which buffer, and what to do. What follows -- is the program's. Exit status: 1 when there\n"
+    "was an error, else the program's own; 2 when it could not be built.\n\n"
+    "example: kw emulate softmax.cu --set N=1000 -I include -- 3",
+    {{"-I", "FOLDER", "where headers are; may be repeated"},
+     {"-D", "NAME[=VALUE]", "a macro; may be repeated"},
+     {"--set", "NAME=VALUE", "what a variable or a macro of the sources begins with instead; may be repeated"},
+     {"--std", "NN", "the C++ standard (default 17)"},
+     {"--schedule", "NAME", "inorder (default), greedy, shuffle, reverse: which GPU thread goes next"},
+     {"--seed", "N", "of shuffle and greedy"},
+     {"--sample", "N", "run only every Nth block of each grid"},
+     {"--strict", nullptr, "warnings and formal findings are errors"},
+     {"--arch", "NN", "the device's compute capability (default 90)"},
+     {"--sms", "N", "the device's multiprocessors (default 4)"},
+     {"--json", "FILE", "also write the findings there"}},
+    run};
+
+}  // namespace kw::tool
