@@ -155,11 +155,17 @@ PyObject* entry(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   PyObject* result = call_fast(f, arguments, count);
   if (result || !PyErr_ExceptionMatches(PyTuple_GetItem(torch.errors, KW_ERROR_ARGUMENT))) return result;
   // An op runs in the dtypes that it is given, under autocast too. Only where it refuses, the slow path may promote them.
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
   PyObject* answer = PyObject_CallNoArgs(torch.autocast);
   int autocast = answer && PyObject_IsTrue(answer) == 1;
   if (answer) Py_DecRef(answer);
-  if (!autocast) return nullptr;
-  PyErr_Clear();
+  if (!autocast) {
+    PyErr_Restore(type, error, traceback);
+    return nullptr;
+  }
+  for (PyObject* o : {type, error, traceback})
+    if (o) Py_DecRef(o);
   return call_with(f.slow, arguments, count);
 }
 

@@ -55,7 +55,9 @@ void* PyCapsule_GetPointer(PyObject* capsule, const char* name);
 PyObject* PyDict_GetItem(PyObject* dict, PyObject* key);
 void PyErr_Clear(void);
 int PyErr_ExceptionMatches(PyObject* type);
+void PyErr_Fetch(PyObject** type, PyObject** error, PyObject** traceback); /* takes the references, Restore gives them back */
 PyObject* PyErr_Occurred(void);
+void PyErr_Restore(PyObject* type, PyObject* error, PyObject* traceback);
 void PyErr_SetString(PyObject* type, const char* text);
 PyThreadState* PyEval_SaveThread(void);
 void PyEval_RestoreThread(PyThreadState*);

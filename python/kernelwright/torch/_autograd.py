@@ -15,7 +15,7 @@ from .._manifest import Op
 
 _REFUSALS = {
     "double": "{backward} has no gradient of its own: {forward} cannot be differentiated a second time",
-    "spent": "{forward} cannot be differentiated again: {backward} writes the gradient over what {forward} saved; call {forward} again",
+    "spent": "{forward} cannot go backward a second time: {backward} writes the gradient over what {forward} saved; call {forward} again",
     "none": "{op} has no gradient: call it under torch.no_grad() or on detached tensors",
     "written": "{op} writes to its arguments and has no gradient: call it under torch.no_grad() or on detached tensors",
     "forward": "{op} has no forward-mode derivative (jvp, dual tensors); reverse mode works",
@@ -33,6 +33,21 @@ def make_apply(name: str, forward, backward):
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     function = type(f"Kernelwright_{name}", (torch.autograd.Function,), methods)
     return super(torch.autograd.Function, function).apply
+
+
+def backward_call(backward: Op, plain, in_graph):
+    """What a backward calls: `plain` is the op. `in_graph` is for create_graph=True, which alone leaves grad mode on inside a backward; where
+    the op writes its gradients over its inputs, that one works on copies."""
+    writes = backward.writes
+
+    def call(*arguments):
+        if torch.is_grad_enabled():
+            results = in_graph(*arguments)
+            return (results,) if len(writes) == 1 else results
+        results = plain(*arguments)
+        return tuple(arguments[i] for i in writes) if writes else results
+
+    return call
 
 
 def in_transforms(apply):
@@ -106,26 +121,10 @@ class Formula:
         return "\n".join(lines) + "\n"
 
     def make_backward(self, call):
-        scope = {"call": self._writing(call) if self.backward.writes else call, "spent": lambda: refusal(self.op, "spent")}
+        """`call` is the backward op; one that writes its gradients over its inputs returns those."""
+        scope = {"call": call, "spent": lambda: refusal(self.op, "spent")}
         exec(compile(self.source(), f"<gradient of {self.op.name}>", "exec"), scope)
         return scope["backward"]
-
-    def _writing(self, call):
-        """A backward op that writes its gradients over its inputs. With create_graph=True they are not its to write to: it gets copies."""
-        op, writes = self.backward, self.backward.writes
-
-        def written(arguments):
-            call(*arguments)
-            return tuple(arguments[i] for i in writes)
-
-        def on_copies(ctx, *arguments):
-            return written([a.clone() if i in writes else a for i, a in enumerate(arguments)])
-
-        def refuse(ctx, *gradients):
-            raise refusal(op, "double")
-
-        apply = in_transforms(make_apply(f"{op.name}_on_copies", on_copies, refuse))
-        return lambda *arguments: apply(*arguments) if torch.is_grad_enabled() else written(arguments)
 
     @property
     def saves(self) -> bool:

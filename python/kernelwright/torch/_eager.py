@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 from .. import _errors
 from .._library import library
 from .._manifest import Op
-from . import _arguments, _autograd
+from . import _arguments, _autograd, _kernels
 
 status = "not set up"
 _fast = None
@@ -127,12 +127,8 @@ class Eager:
             return _make("entry", op, self.slow, self.slow, differentiable=tensors)
         if f.saves and len(op.outputs) - len(f.silent) != 1:  # an output that got no gradient would need zeros of its own
             return _make("entry", op, self.slow, self.slow, differentiable=tensors)
-        fast_backward = _make("entry", f.backward, backward.slow)
-        graph_backward = backward.public
-
-        def call(*arguments):  # grad mode is on inside a backward only with create_graph=True
-            return (graph_backward if torch.is_grad_enabled() else fast_backward)(*arguments)
-
+        fast_backward = _make("entry", f.backward, backward.slow, backward.slow)
+        call = _autograd.backward_call(f.backward, fast_backward, _kernels.in_graph(f.backward))
         forward = _make("forward", op, self.all_results, save=f.save, keep=f.keep, silent=[-1 - k for k in f.silent])
         apply = _autograd.make_apply(op.name, forward, f.make_backward_of_all(call))
         return _make("entry", op, self.slow, apply, differentiable=tensors)

@@ -25,6 +25,8 @@ def register(op: Op, f: _autograd.Formula | None, public, private, library: torc
     if op.writes:
         for target in {public, private}:
             _writing(op, target, library)
+        if op.backward_of:
+            _on_copies(op, public, library)
     elif f is None:
         for target in {public, private}:
             library.impl(_base(target), _without_gradient(op, target), "Autograd", with_keyset=True)
@@ -46,6 +48,14 @@ def _below_autograd(op: Op, target, keyset, arguments):
         raise _arguments.own_error(op, arguments, e) from None
 
 
+def _in_function(op: Op, target, keyset, arguments):
+    """The same inside an autograd.Function, which turns grad mode off: for this level alone, outer levels of torch.func still record."""
+    if not torch._C._are_functorch_transforms_active():
+        return _below_autograd(op, target, keyset, arguments)
+    with torch.enable_grad():
+        return _below_autograd(op, target, keyset, arguments)
+
+
 def _wants_gradient(arguments) -> bool:
     return torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments)
 
@@ -64,11 +74,12 @@ def _differentiable(op: Op, f: _autograd.Formula, target):
     """`target` returns all kept results."""
 
     def forward(ctx, keyset, *arguments):
-        results = _below_autograd(op, target, keyset, arguments)
+        results = _in_function(op, target, keyset, arguments)
         f.remember(ctx, arguments, results if isinstance(results, tuple) else (results,))
         return results
 
-    of_all = f.make_backward_of_all(getattr(torch.ops.kernelwright, f.backward.name).default)
+    plain = getattr(torch.ops.kernelwright, f.backward.name).default
+    of_all = f.make_backward_of_all(_autograd.backward_call(f.backward, plain, in_graph(f.backward)))
 
     def backward(ctx, *gradients):
         return None, *of_all(ctx, *gradients)
@@ -99,7 +110,7 @@ def _through_private(op: Op, public, private):
 
 def _without_gradient(op: Op, target):
     def forward(ctx, keyset, arguments, *tensors):
-        return _below_autograd(op, target, keyset, arguments)
+        return _in_function(op, target, keyset, arguments)
 
     def refuse(ctx, *gradients):
         raise _autograd.refusal(op, "double" if op.backward_of else "none")
@@ -141,3 +152,33 @@ def _writing(op: Op, target, library) -> None:
 
     library.impl(_base(target), kernel, "Autograd", with_keyset=True)
     library.impl(_base(target), write, "ADInplaceOrView", with_keyset=True)
+
+
+def in_graph(backward: Op):
+    """The op that computes a gradient with create_graph=True, called late: it may not be registered yet."""
+    name = f"_{backward.name}_on_copies" if backward.writes else backward.name
+    return lambda *arguments: getattr(torch.ops.kernelwright, name).default(*arguments)
+
+
+_SCHEMA = {"enum": "str"}
+
+
+def _on_copies(op: Op, public, library) -> None:
+    """A backward op that writes its gradients over what the forward saved cannot do so where the graph lives on, nor for every sample of a
+    vmap at once. There this one is called, which writes to copies and returns them."""
+    name = f"_{op.name}_on_copies"
+    written = [op.inputs[i] for i in op.writes]
+    tensors = [f"Tensor{'[]' if t.is_list else '?' if t.optional else ''} {t.name}" for t in op.inputs]
+    attributes = [f"{_SCHEMA.get(a.type, a.type)} {a.name}" for a in op.attributes]
+    results = ", ".join("Tensor" for _ in written)
+    library.define(f"{name}({', '.join(tensors + attributes)}) -> {results if len(written) == 1 else f'({results})'}")
+    target = getattr(torch.ops.kernelwright, name).default
+
+    def kernel(*arguments):
+        arguments = [a.clone(memory_format=torch.contiguous_format) if i in op.writes else a for i, a in enumerate(arguments)]
+        public(*arguments)
+        return arguments[op.writes[0]] if len(written) == 1 else tuple(arguments[i] for i in op.writes)
+
+    library.impl(name, kernel, "CompositeExplicitAutograd")
+    library.impl(name, _without_gradient(op, target), "Autograd", with_keyset=True)
+    torch.library.register_vmap(target._name, _vmap.make_vmap(op, written, target), lib=library)
