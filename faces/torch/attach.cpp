@@ -1,4 +1,5 @@
 // Makes the registry known to torch, and the face's few exported functions.
+#include <algorithm>
 #include <mutex>
 
 #include "faces/c/guarded.h"
@@ -51,7 +52,8 @@ int attach_all() {
     if (op.index >= max_ops) throw Error(KW_ERROR_UNSUPPORTED, format("the PyTorch face serves at most %d ops", max_ops));
     libraries.attached++;  // an op that torch refused stays refused: half of it may be defined
     attach(libraries, op, false);
-    attach(libraries, op, true);
+    const auto saved = [](const Result& r) { return r.kind == Result::Kind::saved; };
+    if (std::any_of(op.contract.results.begin(), op.contract.results.end(), saved)) attach(libraries, op, true);
   }
   return libraries.attached;
 }
