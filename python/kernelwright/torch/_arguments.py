@@ -57,8 +57,10 @@ def _check_attribute(op: Op, a: Attribute, value) -> None:
         raise ArgumentError(f"{op.name}: {a.name} is {value}, but must fit into 64 bits")
     if a.type == "float" and isinstance(value, numbers.Integral) and abs(value) > 2**1023:
         raise ArgumentError(f"{op.name}: {a.name} is a number of {value.bit_length()} bits, but must fit into a float")
-    if a.type == "str" and "\0" in value:
-        raise ArgumentError(f"{op.name}: {a.name} has a NUL character, but must be text without")
+    if a.type == "enum" and value not in a.values:
+        raise ArgumentError(f"{op.name}: {a.name} is {value!r}, but must be one of {', '.join(a.values)}")
+    if a.type == "str" and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
+        raise ArgumentError(f"{op.name}: {a.name} is {value!r}, but must be text without NUL characters and lone surrogates")
 
 
 def foreign(op: Op, arguments) -> ArgumentError | None:
