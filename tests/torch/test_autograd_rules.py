@@ -11,7 +11,7 @@ import torch
 import kernelwright.torch as kt
 
 FORWARD = [op for op in s.all_ops() if op.gradient]
-WAYS = {"function": lambda op: getattr(kt, op.name), "dispatcher": s.public_op}
+WAYS = {"function": lambda op: s.function(op), "dispatcher": s.public_op}
 
 
 def first(y):

@@ -1,6 +1,7 @@
 """SwiGLU and GeGLU as torch modules."""
 
 import torch
+import torch.nn.functional as F
 
 from kernelwright.torch import function_fingerprint, is_served, only_forwards, served_dtypes, swiglu, swiglu_packed, transformers_swaps
 
@@ -42,6 +43,19 @@ class GatedMLP(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x), activation=self.activation))
 
+
+# ---- the same in torch's own ops: what KERNELWRIGHT_DISABLE falls back to ---------------------------------------------------------------
+
+
+def _plain_gated(gate, up, activation="silu"):
+    return (F.silu(gate) if activation == "silu" else F.gelu(gate, approximate="tanh")) * up
+
+
+def _plain_packed(x, activation="silu"):
+    return _plain_gated(*x.chunk(2, dim=-1), activation)
+
+
+PLAIN = {"swiglu": _plain_gated, "swiglu_packed": _plain_packed}
 
 # ---- what accelerate() may swap ----------------------------------------------------------------------------------------------------
 

@@ -10,30 +10,39 @@ import torch
 from .._manifest import Op
 from ._fake import DTYPES, _dtype
 
-_NAMES = {dtype: name for name, dtype in DTYPES.items()}
-
 
 def _is_float(value) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype.is_floating_point
 
 
 def promoted(op: Op, arguments) -> list:
-    """The arguments, floating tensors in dtypes that fit together. What cannot be made to fit stays, for the op to refuse."""
-    types, out = {}, list(arguments)
-    for variable, options in op.types.items():
-        given = [v.dtype for t, v in zip(op.inputs, arguments) if t.element == {"variable": variable} and _is_float(v)]
-        options = [types[o["variable"]] if isinstance(o, dict) else DTYPES[o] for o in options]
-        widest = given[0] if given else options[0]
-        for dtype in given:
-            widest = torch.promote_types(widest, dtype)
-        fitting = [o for o in options if o is not None and torch.promote_types(o, widest) == o]
-        types[variable] = widest if widest in options else fitting[0] if fitting else None
-    names = {variable: _NAMES.get(dtype) for variable, dtype in types.items()}
+    """The arguments, floating tensors in the first dtypes of the contract that hold what they are. Without such, they stay, for the op to
+    refuse."""
+    widest = {}
+    for t, value in zip(op.inputs, arguments):
+        if isinstance(t.element, dict) and "variable" in t.element and _is_float(value):
+            name = t.element["variable"]
+            widest[name] = torch.promote_types(widest.get(name, value.dtype), value.dtype)
+    types = _first_that_holds(list(op.types.items()), widest, {})
+    if types is None:
+        return list(arguments)
+    out = list(arguments)
     for i, (t, value) in enumerate(zip(op.inputs, arguments)):
-        fixed = isinstance(t.element, str) or names[t.element.get("variable") or t.element["accumulator"]]
-        if fixed and _is_float(value) and (dtype := DTYPES[_dtype(t.element, names)]).is_floating_point:
+        if _is_float(value) and (dtype := DTYPES[_dtype(t.element, types)]).is_floating_point:
             out[i] = value.to(dtype)
     return out
+
+
+def _first_that_holds(variables, widest, chosen) -> dict | None:
+    if not variables:
+        return chosen
+    (name, options), *rest = variables
+    for option in options:
+        option = chosen[option["variable"]] if isinstance(option, dict) else option
+        if name not in widest or torch.promote_types(DTYPES[option], widest[name]) == DTYPES[option]:
+            if found := _first_that_holds(rest, widest, {**chosen, name: option}):
+                return found
+    return None
 
 
 def make_autocast(op: Op, target):
