@@ -65,10 +65,10 @@ struct Shim {
   bool (*has_callbacks)() = nullptr;
   int (*aoti_record_function_start)(const char* name, void* keywords, const void* inputs, uint64_t count, void** out) = nullptr;
   int (*aoti_record_function_end)(void* record) = nullptr;
-  int32_t cpu = 0, cuda = 0;                                                        // torch's device types
-  int32_t contiguous = 0;                                                           // its memory format
-  int32_t dtypes[KW_DTYPE_COUNT] = {};                                              // torch's number of a kw_dtype
-  int8_t from_torch[256] = {};                                                      // and back; -1 for a dtype that no contract has
+  int32_t cpu = 0, cuda = 0;            // torch's device types
+  int32_t contiguous = 0;               // its memory format
+  int32_t dtypes[KW_DTYPE_COUNT] = {};  // torch's number of a kw_dtype
+  int8_t from_torch[256] = {};          // and back; -1 for a dtype that no contract has
 
   int32_t dtype(int32_t torch_dtype) const { return torch_dtype >= 0 && torch_dtype < 256 ? from_torch[torch_dtype] : -1; }
 };

@@ -107,6 +107,17 @@ def samples(op: Op, device=None, grad=False):
             yield sample(op, types, leading, absent=gone, device=device, grad=grad)
 
 
+def attribute_choices(op: Op):
+    """The default of every attribute, then one of them after the other at another value, every value of an enumeration among them."""
+    defaults = [value_of(a, d) for a, d in zip(op.attributes, op.defaults[len(op.inputs) :])]
+    yield defaults
+    for k, a in enumerate(op.attributes):
+        others = a.values if a.type == "enum" else {"float": [0.25], "int": [1], "bool": [not defaults[k]], "str": ["other"]}[a.type]
+        for value in others:
+            if value != defaults[k]:
+                yield [*defaults[:k], value, *defaults[k + 1 :]]
+
+
 def function(op: Op):
     """The op's function in kernelwright.torch, taking what sample() returns: attributes there are passed by name."""
     tensors, names, call = len(op.inputs), [a.name for a in op.attributes], getattr(kernelwright.torch, op.name)

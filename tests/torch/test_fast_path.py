@@ -41,7 +41,7 @@ def test_on():
 
 @pytest.mark.parametrize("op", FORWARD, ids=lambda op: op.name)
 def test_taken(op):
-    """Without and with a gradient, in the backward too: torch's dispatcher sees no op of ours, the profiler and the counter see every call."""
+    """Without and with a gradient, in the backward too: torch's dispatcher sees no op of ours, profiler and counter see every call."""
     call = getattr(kt, op.name)
     types = s.dtype_choices(op)[-1]
     before = kernelwright.calls(op.name)

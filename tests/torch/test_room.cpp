@@ -159,8 +159,7 @@ constexpr kw_op_def blend_backward_op = make_op<no_choose, no_fill, blend_backwa
 constexpr kw_op_def grow_op = make_op<no_choose, no_fill, grow, grow>(grow_contract);
 constexpr kw_op_def grow_backward_op = make_op<no_choose, no_fill, grow_backward, grow_backward>(grow_backward_contract);
 constexpr kw_op_def square_op = make_op<no_choose, no_fill, square, square>(square_contract);
-constexpr kw_op_def square_backward_op =
-    make_op<no_choose, no_fill, square_backward, square_backward>(square_backward_contract);
+constexpr kw_op_def square_backward_op = make_op<no_choose, no_fill, square_backward, square_backward>(square_backward_contract);
 constexpr kw_op_def add_op = make_op<no_choose, no_fill, add, add>(add_contract);
 constexpr kw_op_def total_op = list_op();
 

@@ -1,8 +1,10 @@
-"""What ops compute, in torch and at any precision: the truth in float64, and torch's own result for comparison. Every room says so itself."""
+"""What ops compute, in torch and at any precision: the truth in float64, and torch's own result for comparison. Every room says it."""
 
 import torch
 
-from kernelwright.torch._plain import functions as TRUTH  # noqa: F401
+from kernelwright.torch import _plain
+
+TRUTH = _plain.functions
 
 
 def in_double(function, arguments):

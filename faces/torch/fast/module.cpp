@@ -222,7 +222,8 @@ PyCFunction as_method(F function) {
 PyMethodDef entry_method = {"entry", as_method(&entry), METH_FASTCALL, nullptr};
 PyMethodDef forward_method = {"forward", as_method(&forward), METH_FASTCALL, nullptr};
 
-// make(role, op address, kinds, enumerations, inputs, outputs, results, slow, apply, differentiable, written, save, keep, silent) -> callable
+// make(role, op address, kinds, enumerations, inputs, outputs, results, slow, apply, differentiable, written, save, keep, silent) ->
+// callable
 PyObject* make(PyObject*, PyObject* arguments) {
   auto* f = static_cast<Function*>(std::calloc(1, sizeof(Function)));  // lives as long as the process, like the op
   const char *role, *kinds;
@@ -254,7 +255,8 @@ bool find(F& function, void* symbol, const char* name) {
   return function != nullptr;
 }
 
-// setup(library path, Tensor, Parameter, DLPack capsule, checks, is_neg, autocast, increment_version, forward_ad.__dict__, errors by status)
+// setup(library path, Tensor, Parameter, DLPack capsule, checks, is_neg, autocast, increment_version, forward_ad.__dict__, errors by
+// status)
 PyObject* setup(PyObject*, PyObject* arguments) {
   const char* path;
   PyObject *capsule, *checks;
@@ -289,7 +291,8 @@ PyObject* setup(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   for (int i = 0; i < t.check_count; i++) t.checks[i] = with_reference(PyTuple_GetItem(checks, i));
-  for (PyObject* o : {t.tensor_type, t.parameter_type, capsule, t.is_neg, t.autocast, t.increment_version, t.forward_ad, t.errors}) Py_IncRef(o);
+  for (PyObject* o : {t.tensor_type, t.parameter_type, capsule, t.is_neg, t.autocast, t.increment_version, t.forward_ad, t.errors})
+    Py_IncRef(o);
   name_current_level = PyUnicode_InternFromString("_current_level");
   name_requires_grad = PyUnicode_InternFromString("requires_grad");
   name_to_save = PyUnicode_InternFromString("to_save");

@@ -24,8 +24,8 @@ struct Torch {
   PyObject* is_neg;
   PyObject* autocast;           // callable: is any autocast on?
   PyObject* increment_version;  // callable: of the tensors in a tuple
-  PyObject* forward_ad;  // the dict of torch.autograd.forward_ad
-  PyObject* errors;      // exception classes by kw_status
+  PyObject* forward_ad;         // the dict of torch.autograd.forward_ad
+  PyObject* errors;             // exception classes by kw_status
   unsigned char (*grad_mode)();
   int (*delete_tensor)(void* handle);
   PyObject* (*wrap)(const void* tensor);                    // THPVariable_Wrap(const TensorBase&); a handle is an at::Tensor*

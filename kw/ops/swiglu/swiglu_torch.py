@@ -95,7 +95,7 @@ def _another_activation(attribute: str):
     return refuse
 
 
-def _plain(mlp: torch.nn.Module) -> str:
+def _no_gate(mlp: torch.nn.Module) -> str:
     return "it has no gate: one matrix product, an activation, another product"
 
 
@@ -105,5 +105,5 @@ SWAPS = [
     *transformers_swaps(_GATED, "swiglu", _gated_forward, _another_activation("act_fn"), ("7d2027d4464e",)),
     # gate and up are halves of one product.
     *transformers_swaps("phi3.Phi3MLP", "swiglu_packed", _packed_forward, _another_activation("activation_fn"), ("e8d404cbecb9",)),
-    *transformers_swaps("phi.PhiMLP", None, refuse=_plain),
+    *transformers_swaps("phi.PhiMLP", None, refuse=_no_gate),
 ]

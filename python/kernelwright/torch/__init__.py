@@ -46,8 +46,8 @@ def _attach() -> None:
 
 
 def _load_rooms() -> None:
-    """Every rooms/<name>_torch.py: __all__ names its module classes, SWAPS the classes of others that accelerate() may swap for the op, PLAIN
-    says what an op is in torch's own ops."""
+    """Every rooms/<name>_torch.py: __all__ names its module classes, SWAPS the classes of others that accelerate() may swap for the
+    op, PLAIN says what an op is in torch's own ops."""
     for file in sorted((Path(__file__).parent.parent / "rooms").glob("*_torch.py")):
         module = importlib.import_module(f"kernelwright.rooms.{file.stem}")
         for name in module.__all__:

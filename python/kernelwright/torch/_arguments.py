@@ -1,5 +1,5 @@
-"""What is wrong with an argument before a contract can look at it: its Python type, or a kind of tensor that no op takes. The contract's own
-checks are in C++ (kw/core/bind.cpp); both give a sentence that names op, argument, got and wanted."""
+"""What is wrong with an argument before a contract can look at it: its Python type, or a kind of tensor that no op takes. The contract's
+own checks are in C++ (kw/core/bind.cpp); both give a sentence that names op, argument, got and wanted."""
 
 import numbers
 
@@ -15,8 +15,9 @@ _WANTED = {"float": "a number", "int": "a whole number", "bool": "True or False"
 
 
 def own_error(op: Op, arguments, e: Exception) -> Exception:
-    """What to raise for `e`, which a call through torch's dispatcher raised. Torch turns every exception of a kernel into a RuntimeError, and
-    says little about tensors that no kernel takes: our own sentences become the exceptions that they are, and such tensors get one."""
+    """What to raise for `e`, which a call through torch's dispatcher raised. Torch turns every exception of a kernel into a
+    RuntimeError, and says little about tensors that no kernel takes: our own sentences become the exceptions that they are, and such
+    tensors get one."""
     if isinstance(e, Error):
         return e
     own = library.exception_for(str(e)) if type(e) is RuntimeError else None

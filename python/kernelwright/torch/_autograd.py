@@ -36,8 +36,8 @@ def make_apply(name: str, forward, backward):
 
 
 def backward_call(backward: Op, plain, in_graph):
-    """What a backward calls: `plain` is the op. `in_graph` is for create_graph=True, which alone leaves grad mode on inside a backward; where
-    the op writes its gradients over its inputs, that one works on copies."""
+    """What a backward calls: `plain` is the op. `in_graph` is for create_graph=True, which alone leaves grad mode on inside a backward;
+    where the op writes its gradients over its inputs, that one works on copies."""
     writes = backward.writes
 
     def call(*arguments):
@@ -51,8 +51,8 @@ def backward_call(backward: Op, plain, in_graph):
 
 
 def in_transforms(apply):
-    """The same where torch.func may be active: it forbids such a Function, unless told that each of its levels is dealt with alone. So it is
-    where the Function is called below the dispatcher's Autograd key."""
+    """The same where torch.func may be active: it forbids such a Function, unless told that each of its levels is dealt with alone. So
+    it is where the Function is called below the dispatcher's Autograd key."""
 
     def apply_there(*arguments):
         if not torch._C._are_functorch_transforms_active():

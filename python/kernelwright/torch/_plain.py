@@ -1,5 +1,6 @@
-"""Ops in torch's own ops, for the environment variable KERNELWRIGHT_DISABLE=op,...: the functions of kernelwright.torch by those names then run
-torch's code, gradients included, and modules and accelerate() with them. It is the first thing to try when a kernel of ours is suspected.
+"""Ops in torch's own ops, for the environment variable KERNELWRIGHT_DISABLE=op,...: the functions of kernelwright.torch by those names
+then run torch's code, gradients included, and modules and accelerate() with them. It is the first thing to try when a kernel of ours is
+suspected.
 
 torch.ops.kernelwright.<op> stays what it is."""
 
