@@ -19,7 +19,7 @@ if(test_room_sources)
 endif()
 
 configure_file(cmake/version.py.in "${CMAKE_BINARY_DIR}/generated/_version.py" @ONLY)
-configure_file(python/kw_program.py.in "${CMAKE_BINARY_DIR}/generated/kw_program.py" @ONLY)
+configure_file(python/program.py.in "${CMAKE_BINARY_DIR}/generated/_kernelwright_program.py" @ONLY)
 
 # What scripts/wheels.py packs beside the install prefix (cmake/install.cmake); `cmake --install` alone leaves it out.
 install(DIRECTORY python/kernelwright/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL

@@ -105,7 +105,8 @@ def _pack(out: Path, files: dict, build: Path) -> str:
     info = f"kernelwright-{version()}.dist-info"
     files = {
         **files,
-        f"kernelwright-{version()}.data/scripts/kw": build / "generated" / "kw_program.py",
+        "_kernelwright_program.py": build / "generated/_kernelwright_program.py",
+        f"{info}/entry_points.txt": b"[console_scripts]\nkw = _kernelwright_program:main\n",
         f"{info}/METADATA": metadata(),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: kernelwright\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode(),
         f"{info}/licenses/LICENSE": ROOT / "LICENSE",
@@ -115,9 +116,8 @@ def _pack(out: Path, files: dict, build: Path) -> str:
     with zipfile.ZipFile(out / name, "w", zipfile.ZIP_DEFLATED) as wheel:
         for place, source in files.items():
             data = source if isinstance(source, bytes) else source.read_bytes()
-            program = place.endswith(("/bin/kw", "/scripts/kw"))
             entry = zipfile.ZipInfo(place)  # of 1980: the same files make the same wheel
-            entry.external_attr = (0o100755 if program else 0o100644) << 16
+            entry.external_attr = (0o100755 if "/bin/" in place else 0o100644) << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             wheel.writestr(entry, data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
