@@ -5,6 +5,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -130,7 +131,10 @@ int main() {
 
 
 def all_verbs(environment: Environment, hide) -> None:
+    tried = set()
+
     def kw(*words, status=0):
+        tried.add(words[0])
         return environment.kw(*words, status=status, hide=hide)
 
     home = environment.folder / "home"
@@ -152,6 +156,7 @@ def all_verbs(environment: Environment, hide) -> None:
     assert "198" in kw("emulate", "twice.cu")
     (home / "twice.cu").write_text(PROGRAM.replace("i < n", "i <= n"))
     assert "twice.cu" in kw("emulate", "twice.cu", status=1)
+    assert set(re.findall(r"^  kw ([a-z]+)", kw("--help"), re.M)) <= tried
 
 
 def test_every_verb_with_this_tree_out_of_sight(tooled):
