@@ -89,7 +89,7 @@ def test_the_page_marks_the_lines(tmp_path):
     page = Page(text)
     assert not page.open and page.links and all(link[1:] in page.ids for link in page.links)
     row = re.search(rf'<tr id="[^"]*costs.cu-{line_of("// column")}" class="marked">.*?</tr>', text, re.S)[0]
-    assert "shared load 32 of 1" in row and 'class="over"' in row and "block[threadIdx.x][threadIdx.y]" in row
+    assert "shared load 32 (least 1)" in row and 'class="over"' in row and "block[threadIdx.x][threadIdx.y]" in row
     assert "// &lt; each lane" in text  # what looks like a tag is none
 
 

@@ -23,8 +23,9 @@ div.finding b { margin-right: .6rem; } div.finding p { margin: .2rem 0; }
 .formal { border-color: var(--formal) !important; } .formal > b { color: var(--formal); }
 .good { color: var(--good); } .over { color: var(--warn); font-weight: 600; }
 table.source { width: 100%; } table.source td { vertical-align: top; padding: 0 .6rem 0 0; }
-table.source td.number { text-align: right; opacity: .5; width: 3rem; user-select: none; }
-table.source td.cost { text-align: right; white-space: pre; width: 14rem; font: 12px/1.6 ui-monospace, monospace; }
+table.source td.number { text-align: right; opacity: .5; width: 3rem; user-select: none; font-size: 13px; }
+table.plain { margin-bottom: .8rem; }
+table.source td.cost { text-align: right; white-space: pre; width: 17rem; font: 12px/1.6 ui-monospace, monospace; }
 td.code { white-space: pre-wrap; } tr.marked td { background: var(--soft); } summary { cursor: pointer; opacity: .6; font-size: .85rem; }
 </style>
 )";
@@ -79,9 +80,11 @@ std::string cost(const test::AccessSite& s) {
   const std::string more =
       format("%s in %s: %lld requests, %.1f lanes and %lld bytes a lane; %s", s.what.c_str(), s.kernel.c_str(),
              static_cast<long long>(s.requests), each(s.lanes, s.requests), static_cast<long long>(s.bytes), chain.c_str());
-  return format(R"(<span class="%s" title="%s">%s %.4g of %.4g</span>)", s.pieces > s.least ? "over" : "good", escaped(more).c_str(),
+  return format(R"(<span class="%s" title="%s">%s %.4g (least %.4g)</span>)", s.pieces > s.least ? "over" : "good", escaped(more).c_str(),
                 s.what.c_str(), each(s.pieces, s.requests), each(s.least, s.requests));
 }
+
+std::string shown(const std::string& span) { return span.substr(span.find('>')); }
 
 std::string finding_block(const Finding& f, size_t number, bool whole) {
   std::string text =
@@ -101,7 +104,7 @@ std::string access_section(const test::AccessReport& report) {
   std::set<std::string> done;
   std::string text =
       "<h2>What the kernels' accesses cost</h2>\n<p>Sectors are 32 bytes of global memory, wavefronts turns of shared memory's"
-      " banks: what a warp's request takes, and the least that its bytes could.</p>\n";
+      " banks: what a warp's request takes, and the least that its bytes could take.</p>\n";
   for (const test::AccessSite& first : report.sites) {
     if (!done.insert(first.kernel).second) continue;
     text += "<h3>" + escaped(first.kernel) + (first.launches > 1 ? format(", %lld launches", static_cast<long long>(first.launches)) : "") +
@@ -156,7 +159,11 @@ std::string source_section(const std::string& file, const std::map<size_t, Marks
     const Marks none, &m = found == marks.end() ? none : found->second;
     text += format(R"(<tr id="%s-%zu"%s><td class="number">%zu<td class="cost">)", escaped(file).c_str(), n,
                    found == marks.end() ? "" : " class=\"marked\"", n);
-    for (size_t i = 0; i < m.sites.size(); i++) text += (i ? "\n" : "") + cost(*m.sites[i]);
+    std::vector<std::string> costs;  // kernels that do the same here are told once
+    for (const test::AccessSite* s : m.sites)
+      if (const auto c = cost(*s); std::none_of(costs.begin(), costs.end(), [&](auto& k) { return shown(k) == shown(c); }))
+        costs.push_back(c);
+    for (size_t i = 0; i < costs.size(); i++) text += (i ? "\n" : "") + costs[i];
     text += "<td class=\"code\">" + escaped(lines[n - 1]) + "</tr>\n";
     for (size_t i : m.findings) text += "<tr><td><td><td>" + finding_block(findings[i], i + 1, false) + "</tr>\n";
     for (size_t i : m.other_sides)
@@ -194,7 +201,8 @@ std::string emulate_page(const Emulated& run) {
   Sources sources;
   for (size_t i = 0; i < run.findings.size(); i++) {
     if (const Place p = place_of(run.findings[i].at); p.line) sources[p.file][p.line].findings.push_back(i);
-    for (const Place& p : places_in(run.findings[i].what)) sources[p.file][p.line].other_sides.push_back(i);
+    for (const Place& p : places_in(run.findings[i].what))
+      if (Marks& m = sources[p.file][p.line]; m.findings.empty() || m.findings.back() != i) m.other_sides.push_back(i);
   }
   for (const test::AccessSite& s : run.access.sites)
     if (const Place p = place_of(s.place()); p.line) sources[p.file][p.line].sites.push_back(&s);
@@ -209,8 +217,8 @@ std::string emulate_page(const Emulated& run) {
                  count("formal"), run.exit_status, escaped(run.remark).c_str());
   if (!run.findings.empty()) text += "<h2>Findings</h2>\n";
   for (size_t i = 0; i < run.findings.size(); i++) text += finding_block(run.findings[i], i + 1, true);
-  if (!run.access.sites.empty()) text += access_section(run.access);
   for (const auto& [file, marks] : sources) text += source_section(file, marks, run.findings);
+  if (!run.access.sites.empty()) text += access_section(run.access);
   return text + "</html>\n";
 }
 
