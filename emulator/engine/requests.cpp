@@ -114,7 +114,7 @@ void note_access(const Region* region, u64 address, u64 bytes, int kind, bool pe
 void begin_access_gang(u32 blocks, u32 warps_of_a_block) {
   for (size_t w = 0; w < warps.size(); w++) settle_warp(w);
   warps_of_block = warps_of_a_block;
-  warps.resize(blocks * warps_of_a_block);
+  warps.resize(size_t{blocks} * warps_of_a_block);
 }
 void lanes_met(const Block* b, u32 warp) { settle_warp(b->rank * warps_of_block + warp); }
 void block_met(const Block* b) {
