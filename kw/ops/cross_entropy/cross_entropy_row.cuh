@@ -42,7 +42,9 @@ struct Target {
   Kind kind;
   A weight;
 
-  KW_WORD Target(const ForwardParams& p, int64_t row) : index(*as<I>(p.target, row)), weight(0) {
+  KW_WORD Target(const ForwardParams& p, int64_t row) : Target(p, *as<I>(p.target, row), Known{}) {}
+  struct Known {};  // its index
+  KW_WORD Target(const ForwardParams& p, int64_t index, Known) : index(index), weight(0) {
     kind = index == p.ignore_index ? Kind::ignored : index >= 0 && index < p.length ? Kind::counts : Kind::invalid;
     if (kind == Kind::counts) weight = weight_at(as<W>(p.weight), index);
   }
