@@ -79,6 +79,12 @@ struct ForwardTile {
   int32_t stays;          // teams at most, each of which then works on several rows; 0: one for each row
 };
 
+// Shared memory for a row's windows: where rows are not aligned, one more for each eight in a cluster, or for all in a block.
+uint32_t window_bytes(const RowTile& tile) {
+  const uint32_t places = static_cast<uint32_t>(tile.vectors) * tile.block();
+  return 16 * (places + (tile.align == 16 ? 0 : tile.cluster > 1 ? places / 8 : 1));
+}
+
 // The tile for a row in shared memory. As few threads as keep up with it, so that several rows are at work on a multiprocessor: one H200,
 // 2026-12-01, `kw bench`, share of the copy rate of 4240 GB/s, bf16 16384: 93 % with 128 threads, 74 with 512; 32000: 92 with 256, 87 with
 // 128, 62 in a cluster with 1024; f32 32000: 88 with 512 in a cluster of two, 85 with 1024; bf16 65536: 83 against 78.
@@ -95,6 +101,27 @@ std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu,
   if (own > gpu.shared_per_block) return std::nullopt;
   const int64_t blocks = std::min<int64_t>(gpu.shared_per_sm / own, 1024 / (threads / cluster));  // 64 registers each
   return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster};
+}
+
+// The same for rows that are not aligned (kw/device/window.cuh).
+std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
+  const int32_t vec = vector_elements(type), align = access_bytes(p, type, length);
+  const int64_t bytes = length * dtype_bytes(type), need = (length + 2 * vec - 2) / vec;  // windows that a row may touch
+  if (gpu.arch < 80 || align == 16) return std::nullopt;
+  int32_t threads = bytes <= 40 << 10 ? 128 : bytes <= 72 << 10 ? 256 : 512, cluster = 1;
+  if (bytes > 110 << 10 && gpu.arch >= 90) {
+    threads = 1024;
+    for (cluster = 2; cluster < 16 && bytes > int64_t{cluster} * (cluster < 8 ? 48 << 10 : 96 << 10);) cluster *= 2;
+  }
+  if (const char* knobs = std::getenv("KW_CE_WINDOW")) std::sscanf(knobs, "%d,%d", &threads, &cluster);
+  const int64_t vectors = (need + threads - 1) / threads;
+  RowTile tile{threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster};
+  const int32_t block = threads / cluster;
+  const int64_t sums = int64_t{block > 256 ? block + 128 : 2 * block} * 2 * dtype_bytes(accumulator(type)) * (p.is_zero("label_smoothing") ? 1 : 2);
+  const int64_t own = window_bytes(tile) + sums + (cluster > 1 ? 4096 : 0) + 1024;
+  if (vectors > 4096 || own > gpu.shared_per_block) return std::nullopt;
+  tile.blocks = static_cast<int32_t>(std::clamp<int64_t>(gpu.shared_per_sm / own, 1, 1024 / block));
+  return tile;
 }
 
 // The tile for the ring, or nothing where the row is too long for it, or not aligned.
@@ -142,8 +169,9 @@ void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
     kernel("kw/ops/cross_entropy/cross_entropy_ring.cuh", "forward_ring", ring->row,
            static_cast<uint32_t>(ring->slots) * ring->row.block() * 16, format(", %d, %d", ring->row.blocks, ring->slots), ring->teams);
   else if (const auto spread = shared_tile(p, gpu, type, p.dim("V")); spread && gradient)
-    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, spread_bytes(*spread, 1),
-           format(", %d", spread->blocks));
+    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, window_bytes(*spread), format(", %d", spread->blocks));
+  else if (const auto window = window_tile(p, gpu, type, p.dim("V")))
+    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *window, window_bytes(*window), format(", %d", window->blocks));
   else
     kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2));
 }
