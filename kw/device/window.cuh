@@ -7,8 +7,8 @@
 //   Vec<T, vec> x = window.at(i);                        elements tile.start(i) to tile.start(i) + vec; not all of them beyond n
 //   window.store(y_row, [=](A x, int c) { return x * s; });          element by element of the row, c its number
 //
-// Nothing outside of the row is read or written. A tile must have one vector more than the row, for that is how many windows it may touch; and where Tile::align is 16,
-// this is a Ring that is filled once.
+// Nothing outside of the row is read or written. A tile must have one vector more than the row, for that is how many windows it may touch;
+// and where Tile::align is 16, this is a Ring that is filled once.
 #pragma once
 #include "kw/device/ring.cuh"
 #include "kw/device/row.cuh"
@@ -75,8 +75,8 @@ struct Window {
     if (aligned) return __builtin_bit_cast(Vector, *p);
     return __builtin_bit_cast(Vector, detail::shifted(p[0], p[1], shift * static_cast<int>(sizeof(T))));
   }
-  // to[c] = op(element c, c), rounded. op is also asked for elements outside of the row, and what it says of them is dropped: a branch around
-  // them costs more. The thread that writes element c is `writer`.
+  // to[c] = op(element c, c), rounded. op is also asked for elements outside of the row, and what it says of them is dropped: a branch
+  // around them costs more. The thread that writes element c is `writer`.
   KW_WORD int writer(int64_t c) const { return static_cast<int>((c + shift) / vec % Tile::threads); }
   template <class Op>
   KW_WORD void store(T* to, Op op) const {

@@ -231,12 +231,12 @@ void window(int threads, int vectors, int cluster, int align, int64_t length, in
   const int vec = 16 / static_cast<int>(sizeof(T)), rows = 5;
   const int64_t places = int64_t{threads} * vectors, tile = places * vec;
   const Rows<T> x(rows, length);
-  const std::string name = kw::format("words::window<%s, kw::RowTile<%d, 1, %d, %d, %d, %d>, %d>", type_name<T>, threads, vectors, vec, align,
-                                      cluster, apart);
+  const std::string name =
+      kw::format("words::window<%s, kw::RowTile<%d, 1, %d, %d, %d, %d>, %d>", type_name<T>, threads, vectors, vec, align, cluster, apart);
   const auto own = align == 16 ? places / cluster : cluster == 1 ? places + 1 : places / cluster / 8 * 9;
   const auto n = static_cast<size_t>(rows * (tile + length) + 16);
-  const auto out = run<T, T>(name, static_cast<uint32_t>(rows * cluster), static_cast<uint32_t>(threads / cluster), x.data, n, rows, length, {},
-                             static_cast<int>(own) * 16, cluster);
+  const auto out = run<T, T>(name, static_cast<uint32_t>(rows * cluster), static_cast<uint32_t>(threads / cluster), x.data, n, rows, length,
+                             {}, static_cast<int>(own) * 16, cluster);
   std::vector<T> want(n);
   std::memset(static_cast<void*>(want.data()), 0xCB, n * sizeof(T));
   const auto narrow = [](float v) {
@@ -246,7 +246,9 @@ void window(int threads, int vectors, int cluster, int align, int64_t length, in
       return v;
   };
   for (int64_t r = 0; r < rows; r++) {
-    const auto value = [&](int64_t i) { return i >= length ? 1.0f : r == 1 ? 0.0f : x.value[static_cast<size_t>(r)][static_cast<size_t>(i)]; };
+    const auto value = [&](int64_t i) {
+      return i >= length ? 1.0f : r == 1 ? 0.0f : x.value[static_cast<size_t>(r)][static_cast<size_t>(i)];
+    };
     for (int64_t i = 0; i < (length + vec - 1) / vec * vec; i++) want[static_cast<size_t>(r * tile + i)] = narrow(value(i));
     for (int64_t i = 0; i < length; i++)
       want[static_cast<size_t>(rows * tile + r * length + apart + i)] = narrow(i % 2 ? -value(i) : value(i));

@@ -1,7 +1,4 @@
 // The room of cross-entropy: contracts, which kernel with which tile, and how it is launched.
-#include <cstdio>
-#include <cstdlib>
-
 #include "kw/core/row_tile.h"
 #include "kw/ops/cross_entropy/cross_entropy_bench.h"
 #include "kw/ops/cross_entropy/cross_entropy_params.cuh"
@@ -76,7 +73,6 @@ const char* boolean(bool b) { return b ? "true" : "false"; }
 struct ForwardTile {
   RowTile row;
   uint32_t shared_bytes;  // dynamic, of a block
-  int32_t stays;          // teams at most, each of which then works on several rows; 0: one for each row
 };
 
 // Shared memory for a row's windows: where rows are not aligned, one more for each eight in a cluster, or for all in a block.
@@ -113,39 +109,15 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
     threads = 1024;
     for (cluster = 2; cluster < 16 && bytes > int64_t{cluster} * (cluster < 8 ? 48 << 10 : 96 << 10);) cluster *= 2;
   }
-  if (const char* knobs = std::getenv("KW_CE_WINDOW")) std::sscanf(knobs, "%d,%d", &threads, &cluster);
   const int64_t vectors = (need + threads - 1) / threads;
   RowTile tile{threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster};
   const int32_t block = threads / cluster;
-  const int64_t sums = int64_t{block > 256 ? block + 128 : 2 * block} * 2 * dtype_bytes(accumulator(type)) * (p.is_zero("label_smoothing") ? 1 : 2);
+  const int64_t sums =
+      int64_t{block > 256 ? block + 128 : 2 * block} * 2 * dtype_bytes(accumulator(type)) * (p.is_zero("label_smoothing") ? 1 : 2);
   const int64_t own = window_bytes(tile) + sums + (cluster > 1 ? 4096 : 0) + 1024;
   if (vectors > 4096 || own > gpu.shared_per_block) return std::nullopt;
   tile.blocks = static_cast<int32_t>(std::clamp<int64_t>(gpu.shared_per_sm / own, 1, 1024 / block));
   return tile;
-}
-
-// The tile for the ring, or nothing where the row is too long for it, or not aligned.
-struct RingTile {
-  RowTile row;
-  int32_t slots, teams;
-};
-std::optional<RingTile> ring_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
-  const int32_t vec = vector_elements(type);
-  if (gpu.arch < 90 || access_bytes(p, type, length) != 16) return std::nullopt;
-  int32_t threads = 1024, cluster = 4, blocks = 2, more = 0, teams = 0;  // more: percent of the row ahead
-  const int64_t need = length / vec;
-  if (const char* knobs = std::getenv("KW_CE_RING")) {
-    if (std::sscanf(knobs, "%d,%d,%d,%d,%d", &threads, &cluster, &blocks, &more, &teams) < 3) return std::nullopt;
-  } else {
-    return std::nullopt;
-  }
-  const auto vectors = static_cast<int32_t>((need + threads - 1) / threads);
-  const int32_t block = threads / cluster, slot = block * 16;
-  const int64_t most = (std::min<int64_t>(gpu.shared_per_sm / blocks, gpu.shared_per_block + 1024) - sums_bytes(block)) / slot;
-  const auto slots = static_cast<int32_t>(std::min<int64_t>(most, more ? vectors + more : 2 * vectors));
-  if (slots <= vectors) return std::nullopt;
-  if (!teams) teams = std::max(1, gpu.sm_count * blocks * (cluster > 8 ? 112 : cluster > 2 ? 120 : 132) / 132 / cluster);
-  return RingTile{{threads, 1, vectors, vec, 16, blocks, cluster}, slots, teams};
 }
 
 // Kernel 0: the rows. Where no gradient is wanted, a longer row need not be kept: streaming it reads as fast as memory gives it.
@@ -153,11 +125,11 @@ void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
   const bool gradient = p.wants("dlogits");
   const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0,
-                          const std::string& last = "", int32_t stays = 0) {
+                          const std::string& last = "") {
     out.kernel(file, format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s%s>", name, p.type("T"), p.type("I"),
                             p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient), boolean(!p.is_zero("label_smoothing")),
                             boolean(!p.is_zero("softcap")), tile.name().c_str(), last.c_str()));
-    out.tile(ForwardTile{tile, shared_bytes, stays});
+    out.tile(ForwardTile{tile, shared_bytes});
   };
   // By the length alone: aligned rows and others must take kernels of the same bits. Beyond it, too few blocks of a row in registers share
   // a multiprocessor for some to read while others compute: 78 % of the copy rate at 16384 elements of bf16, where shared memory gives 93.
@@ -165,9 +137,6 @@ void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const std::span<const TunedTile> tuned = gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles;
   if (const auto tile = choose_row_tile(tuned, p, type, p.dim("V"), 8); tile && p.dim("V") <= in_registers)
     kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
-  else if (const auto ring = ring_tile(p, gpu, type, p.dim("V")); ring && gradient)
-    kernel("kw/ops/cross_entropy/cross_entropy_ring.cuh", "forward_ring", ring->row,
-           static_cast<uint32_t>(ring->slots) * ring->row.block() * 16, format(", %d, %d", ring->row.blocks, ring->slots), ring->teams);
   else if (const auto spread = shared_tile(p, gpu, type, p.dim("V")); spread && gradient)
     kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, window_bytes(*spread), format(", %d", spread->blocks));
   else if (const auto window = window_tile(p, gpu, type, p.dim("V")))
@@ -184,10 +153,9 @@ ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
 }
 
 void add_rows(const kw_choice& choice, const ForwardParams& p, Launches& out) {
-  const auto [tile, shared_bytes, stays] = tile_of<ForwardTile>(choice);
-  const int64_t rows = stays ? std::min<int64_t>(p.rows, stays) : p.rows;
+  const auto [tile, shared_bytes] = tile_of<ForwardTile>(choice);
   if (p.rows > 0)
-    out.add(0, grid_for(rows * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
+    out.add(0, grid_for(p.rows * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
 }
 
 // ---- cross_entropy -----------------------------------------------------------------------------------------------------------
@@ -242,12 +210,9 @@ void fill_unreduced(const Call& c, const kw_device_facts&, const kw_choice& choi
 // So few blocks that they are over at once when there is nothing to do.
 void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
-  int32_t threads = 256, vectors = 2, blocks = 5, early = 1;
-  if (const char* knobs = std::getenv("KW_CE_BACK")) std::sscanf(knobs, "%d,%d,%d,%d", &threads, &vectors, &blocks, &early);
-  blocks = std::min(blocks, gpu.threads_per_sm / threads);
-  const RowTile tile{threads, 1, vectors, vector_elements(type), access_bytes(p, type, p.dim("V")), blocks};
+  const RowTile tile{256, 1, 2, vector_elements(type), access_bytes(p, type, p.dim("V")), std::min(5, gpu.threads_per_sm / 256)};
   out.kernel("kw/ops/cross_entropy/cross_entropy_ends.cuh",
-             format("kw::ops::cross_entropy::backward<%s, %s, %d, %s>", p.type("T"), tile.name().c_str(), blocks, boolean(early != 0)));
+             format("kw::ops::cross_entropy::backward<%s, %s, %d>", p.type("T"), tile.name().c_str(), tile.blocks));
   out.tile(tile);
 }
 

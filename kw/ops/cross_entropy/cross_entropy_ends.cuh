@@ -32,9 +32,9 @@ __global__ void __launch_bounds__(256) sum(const SumParams p) {
   if (threadIdx.x == 0) as<A>(p.out)[blockIdx.x] = sum / divisor;
 }
 
-// dlogits *= dloss, in place. Where dloss is one, as it is when training starts from this loss, a block reads that and is done. Else it takes
-// every gridDim.x-th piece, and fetches the next one before it writes this one.
-template <class T, class Tile, int blocks, bool early>
+// dlogits *= dloss, in place. Where dloss is one, as it is when training starts from this loss, a block reads that and is done. Else it
+// takes every gridDim.x-th piece, and fetches the next one before it writes this one.
+template <class T, class Tile, int blocks>
 __global__ void __launch_bounds__(Tile::block, blocks) backward(const BackwardParams p) {
   using A = acc_t<T>;
   const Tile tile;
@@ -64,11 +64,9 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward(const BackwardPa
   while (at.row < p.rows) {
     Piece next = at;
     advance(next);
-    auto coming = x;
-    if constexpr (early) coming = tile.load(next.d, next.n);
+    const auto coming = tile.load(next.d, next.n);
     const A by = at.by;
     tile.store(at.d, at.n, [=](A x) { return x == 0 ? x : x * by; }, x);  // what is ignored stays so, whatever comes from above
-    if constexpr (!early) coming = tile.load(next.d, next.n);
     at = next, x = coming;
   }
 }

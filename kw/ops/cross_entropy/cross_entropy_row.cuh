@@ -42,9 +42,7 @@ struct Target {
   Kind kind;
   A weight;
 
-  KW_WORD Target(const ForwardParams& p, int64_t row) : Target(p, *as<I>(p.target, row), Known{}) {}
-  struct Known {};  // its index
-  KW_WORD Target(const ForwardParams& p, int64_t index, Known) : index(index), weight(0) {
+  KW_WORD Target(const ForwardParams& p, int64_t row) : index(*as<I>(p.target, row)), weight(0) {
     kind = index == p.ignore_index ? Kind::ignored : index >= 0 && index < p.length ? Kind::counts : Kind::invalid;
     if (kind == Kind::counts) weight = weight_at(as<W>(p.weight), index);
   }
@@ -140,7 +138,8 @@ struct Passing {
     for (int i = whole; i < Tile::vectors; i++) {
       const int64_t left = n - Tile::start(i);
       if (i >= Tile::vectors - last && left <= 0) break;
-      add(i % lanes, at(i), weights.at(i), i < Tile::vectors - last || Tile::align == 16 || left > Tile::vec ? Tile::vec : static_cast<int>(left));
+      add(i % lanes, at(i), weights.at(i),
+          i < Tile::vectors - last || Tile::align == 16 || left > Tile::vec ? Tile::vec : static_cast<int>(left));
     }
   }
   // `base`: what the gradient subtracts.
