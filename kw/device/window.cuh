@@ -73,7 +73,8 @@ struct Window {
   KW_WORD Vector at(int i) const {
     const detail::Piece<16>* p = memory() + place(i);
     if (aligned) return __builtin_bit_cast(Vector, *p);
-    return __builtin_bit_cast(Vector, detail::shifted(p[0], p[1], shift * static_cast<int>(sizeof(T))));
+    const detail::Piece<16> first = p[0], second = p[1];  // whole: word by word, four threads would want the same bank
+    return __builtin_bit_cast(Vector, detail::shifted(first, second, shift * static_cast<int>(sizeof(T))));
   }
   // to[c] = op(element c, c), rounded. op is also asked for elements outside of the row, and what it says of them is dropped: a branch
   // around them costs more. The thread that writes element c is `writer`.

@@ -102,7 +102,7 @@ std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu,
 // The same for rows that are not aligned (kw/device/window.cuh).
 std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
   const int32_t vec = vector_elements(type), align = access_bytes(p, type, length);
-  const int64_t bytes = length * dtype_bytes(type), need = (length + 2 * vec - 2) / vec;  // windows that a row may touch
+  const int64_t bytes = length * dtype_bytes(type), need = (length + 2 * int64_t{vec} - 2) / vec;  // windows that a row may touch
   if (gpu.arch < 80 || align == 16) return std::nullopt;
   int32_t threads = bytes <= 40 << 10 ? 128 : bytes <= 72 << 10 ? 256 : 512, cluster = 1;
   if (bytes > 110 << 10 && gpu.arch >= 90) {
