@@ -39,8 +39,8 @@ def page(op: Op) -> str:
         *gradient(op),
         "## Errors\n",
         "A shape, dtype, device, layout or value that does not fit is refused before anything is written: `kernelwright.ArgumentError` (a\n"
-        "`ValueError`; in C `KW_ERROR_ARGUMENT`) with a sentence that names op, argument, got and wanted. A GPU without driver, or with neither\n"
-        "NVRTC nor a pack: `ToolchainError`. [All kinds](../../python/kernelwright/_errors.py)\n",
+        "`ValueError`; in C `KW_ERROR_ARGUMENT`) with a sentence that names op, argument, got and wanted. A GPU without driver, or with\n"
+        "neither NVRTC nor a pack: `ToolchainError`. [All kinds](../../python/kernelwright/_errors.py)\n",
         "## Promises\n",
         relinked(section(readme, "Promises"), room),
         "As every op: it runs on the caller's stream and device, waits for nothing, allocates nothing"
@@ -79,8 +79,8 @@ def gradient(op: Op) -> list[str]:
     if not op.gradient:
         return ["## Gradient\n", "None.\n"]
     backward = library.op(op.gradient.op)
-    return ["## Gradient\n", f"```\n{backward.contract.strip()}\n```", "Once, by reverse mode: double backward and forward mode are refused by a "
-            "sentence.\n"]
+    told = "Once, by reverse mode: double backward and forward mode are refused by a sentence.\n"
+    return ["## Gradient\n", f"```\n{backward.contract.strip()}\n```", told]
 
 
 def formula(readme: str) -> str:
@@ -102,7 +102,9 @@ def relinked(text: str, room: Path) -> str:
 
 def index(ops: list[Op]) -> str:
     lines = [f"{NOTE}# The ops\n", "A page each, from its contract and its room's README.\n", "| op | room | gradient |", "|---|---|---|"]
-    lines += [f"| [{op.name}]({op.name}.md) | [{op.room}](../../kw/ops/{op.room}/README.md) | {'yes' if op.gradient else 'no'} |" for op in ops]
+    for op in ops:
+        room = f"[{op.room}](../../kw/ops/{op.room}/README.md)"
+        lines.append(f"| [{op.name}]({op.name}.md) | {room} | {'yes' if op.gradient else 'no'} |")
     return "\n".join(lines) + "\n"
 
 
@@ -121,7 +123,7 @@ def main() -> int:
     wanted = pages()
     if "--check" in sys.argv[1:]:
         if names := stale(wanted, PAGES):
-            print(f"docs/ops: {', '.join(names)}: not what the contracts and READMEs say; run scripts/op_pages.py (PYTHONPATH=build/python)")
+            print(f"docs/ops: {', '.join(names)}: not what contracts and READMEs say; run scripts/op_pages.py")
         return bool(names)
     PAGES.mkdir(parents=True, exist_ok=True)
     for name in stale(wanted, PAGES):
