@@ -110,7 +110,8 @@ def index(ops: list[Op]) -> str:
 
 def pages() -> dict[str, str]:
     """File name -> text."""
-    ops = [op for op in library.ops() if op.backward_of is None]
+    rooms = {room.name for room in (ROOT / "kw/ops").iterdir()}  # a process may have loaded others
+    ops = [op for op in library.ops() if op.backward_of is None and op.room in rooms]
     return {"README.md": index(ops), **{f"{op.name}.md": page(op) for op in ops}}
 
 
