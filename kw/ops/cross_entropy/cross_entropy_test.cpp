@@ -353,13 +353,13 @@ void traffic() {
   expect_traffic("cross_entropy", "logits=bf16[32,32000] target=i64[32]",
                  {{"logits", held + held / 32000},
                   {"target", 1 + 8},
-                  {"parts", held + 8 / 256., 1 / 256.},
+                  {"parts", 1 + 8 / 256., 1 / 256.},
                   {"losses", 1, 1},
                   {"dlogits", 0, 1 + held / 32000},
                   {"loss", 0, 1}});
   expect_traffic("cross_entropy_unreduced", "logits=f32[32,4096] target=i64[32]",
                  {{"logits", 1 + held / 4096}, {"target", 16}, {"dlogits", 0, 1 + held / 4096}, {"loss", 0, 1}});
-  expect_traffic("cross_entropy_backward", "dloss=f32[] dlogits=bf16[3,32000]", {{"dlogits", 1, 1}, {"dloss", 384}});
+  expect_traffic("cross_entropy_backward", "dloss=f32[] dlogits=bf16[3,32000]", {{"dlogits", 1, 1}, {"dloss", 160}});
   expect_traffic("cross_entropy_unreduced_backward", "dloss=f32[3] dlogits=bf16[3,32000]", {{"dlogits", 1, 1}, {"dloss", 64}});
 }
 
