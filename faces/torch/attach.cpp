@@ -1,4 +1,5 @@
 // Makes the registry known to torch, and the face's few exported functions.
+#include <algorithm>
 #include <mutex>
 
 #include "faces/c/guarded.h"
@@ -51,10 +52,29 @@ int attach_all() {
     if (op.index >= max_ops) throw Error(KW_ERROR_UNSUPPORTED, format("the PyTorch face serves at most %d ops", max_ops));
     libraries.attached++;  // an op that torch refused stays refused: half of it may be defined
     attach(libraries, op, false);
-    attach(libraries, op, true);
+    const auto saved = [](const Result& r) { return r.kind == Result::Kind::saved; };
+    if (std::any_of(op.contract.results.begin(), op.contract.results.end(), saved)) attach(libraries, op, true);
   }
   return libraries.attached;
 }
+
+// Shows the call to torch's profiler under the name that the dispatcher would give it. Without a profiler it costs the question.
+class Recorded {
+ public:
+  explicit Recorded(const Op& op) {
+    if (!shim().has_callbacks || !shim().has_callbacks()) return;
+    std::string name = std::string(name_space) + "::" + op.contract.name;
+    if (shim().aoti_record_function_start(name.c_str(), nullptr, nullptr, 0, &record_)) record_ = nullptr;
+  }
+  ~Recorded() {
+    if (record_) shim().aoti_record_function_end(record_);
+  }
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
+
+ private:
+  void* record_ = nullptr;
+};
 
 }  // namespace
 }  // namespace kw::torch_face
@@ -78,8 +98,10 @@ const char* kw_torch_schema(const kw_op* op, int with_saved) {
 uint64_t kw_torch_copies(const kw_op* op) { return kw::torch_face::copies(op_of(op)).load(); }
 
 int kw_torch_call(const kw_op* op, const kw_argument* inputs, const kw_attribute* attributes, int with_saved, void** results) {
-  return kw::guarded(
-      [&] { kw::torch_face::call(op_of(op), inputs, attributes, {.saved = with_saved != 0, .empty_for_absent = false}, results); });
+  return kw::guarded([&] {
+    kw::torch_face::Recorded recorded(op_of(op));
+    kw::torch_face::call(op_of(op), inputs, attributes, {.saved = with_saved != 0, .empty_for_absent = false}, results);
+  });
 }
 
 void* kw_torch_symbol(const char* name) { return kw::torch_face::find_symbol(name); }

@@ -28,6 +28,8 @@ std::unique_ptr<Shim> find_shim() {
 #undef KW_FIND
   find(s->aoti_torch_get_current_cuda_stream, "aoti_torch_get_current_cuda_stream");
   find(s->torch_delete_stable_ivalue, "torch_delete_stable_ivalue");
+  if (find(s->aoti_record_function_start, "aoti_record_function_start") && find(s->aoti_record_function_end, "aoti_record_function_end"))
+    find(s->has_callbacks, "_ZN2at12hasCallbacksEv");
   s->cpu = s->aoti_torch_device_type_cpu();
   s->cuda = s->aoti_torch_device_type_cuda();
   s->contiguous = s->aoti_torch_memory_format_contiguous_format();

@@ -61,10 +61,14 @@ struct Shim {
 #undef KW_DECLARE
   int (*aoti_torch_get_current_cuda_stream)(int32_t device, void** out) = nullptr;  // null in a torch without CUDA
   int (*torch_delete_stable_ivalue)(Slot* boxed) = nullptr;                         // from 2.13 on
-  int32_t cpu = 0, cuda = 0;                                                        // torch's device types
-  int32_t contiguous = 0;                                                           // its memory format
-  int32_t dtypes[KW_DTYPE_COUNT] = {};                                              // torch's number of a kw_dtype
-  int8_t from_torch[256] = {};                                                      // and back; -1 for a dtype that no contract has
+  // at::hasCallbacks(): does a profiler listen? It is not part of the stable ABI; where it is missing, profilers do not see the fast path.
+  bool (*has_callbacks)() = nullptr;
+  int (*aoti_record_function_start)(const char* name, void* keywords, const void* inputs, uint64_t count, void** out) = nullptr;
+  int (*aoti_record_function_end)(void* record) = nullptr;
+  int32_t cpu = 0, cuda = 0;            // torch's device types
+  int32_t contiguous = 0;               // its memory format
+  int32_t dtypes[KW_DTYPE_COUNT] = {};  // torch's number of a kw_dtype
+  int8_t from_torch[256] = {};          // and back; -1 for a dtype that no contract has
 
   int32_t dtype(int32_t torch_dtype) const { return torch_dtype >= 0 && torch_dtype < 256 ? from_torch[torch_dtype] : -1; }
 };

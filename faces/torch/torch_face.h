@@ -6,9 +6,9 @@
 extern "C" {
 #endif
 
-/* Defines every registered op that torch does not know yet, as kernelwright::<op> (results: the outputs) and kernelwright::_<op> (the
- * saved results too), with kernels for the CPU and CUDA keys. Call it after `import torch`, and again when ops were added. Returns the
- * number of ops that torch knows now; -1 and a sentence in kw_last_error() when torch >= 2.10 is not loaded in this process. */
+/* Defines every registered op that torch does not know yet, as kernelwright::<op> (results: the outputs) and, where it has saved results,
+ * kernelwright::_<op> (those too), with kernels for the CPU and CUDA keys. Call it after `import torch`, and again when ops were added.
+ * Returns the number of ops that torch knows now; -1 and a sentence in kw_last_error() when torch >= 2.10 is not loaded in this process. */
 KW_API int kw_attach_torch(void);
 
 /* The schema that kw_attach_torch gives to torch; valid until this thread's next call. */

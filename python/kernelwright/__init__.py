@@ -13,6 +13,7 @@ This package is thin: it finds the one library, reads the list of ops that the l
 
 from ._errors import (
     ArgumentError,
+    ArgumentTypeError,
     ContractError,
     DriverError,
     Error,
@@ -29,6 +30,7 @@ __version__ = _registry.version
 
 __all__ = [
     "ArgumentError",
+    "ArgumentTypeError",
     "ContractError",
     "DriverError",
     "Error",

@@ -14,6 +14,10 @@ class ArgumentError(Error, ValueError):
     """Shape, dtype, device, layout or value of an argument does not fit the op's contract. The caller can mend it; nothing was written."""
 
 
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument is no object of the type that the op takes there: a list for a tensor, a text for a number."""
+
+
 class ContractError(Error, ValueError):
     """A contract or a room is malformed. Its author can mend it."""
 

@@ -4,6 +4,7 @@ import itertools
 
 import torch
 
+import kernelwright.torch
 from kernelwright._library import library
 from kernelwright._manifest import Op, Tensor, required
 from kernelwright.torch._fake import DTYPES, _dtype, _names, _size
@@ -104,6 +105,23 @@ def samples(op: Op, device=None, grad=False):
     for k, (types, gone) in enumerate(itertools.product(dtype_choices(op), absent)):
         for leading in LEADING if len(absent) * len(dtype_choices(op)) < 16 else [LEADING[k % len(LEADING)]]:
             yield sample(op, types, leading, absent=gone, device=device, grad=grad)
+
+
+def attribute_choices(op: Op):
+    """The default of every attribute, then one of them after the other at another value, every value of an enumeration among them."""
+    defaults = [value_of(a, d) for a, d in zip(op.attributes, op.defaults[len(op.inputs) :])]
+    yield defaults
+    for k, a in enumerate(op.attributes):
+        others = a.values if a.type == "enum" else {"float": [0.25], "int": [1], "bool": [not defaults[k]], "str": ["other"]}[a.type]
+        for value in others:
+            if value != defaults[k]:
+                yield [*defaults[:k], value, *defaults[k + 1 :]]
+
+
+def function(op: Op):
+    """The op's function in kernelwright.torch, taking what sample() returns: attributes there are passed by name."""
+    tensors, names, call = len(op.inputs), [a.name for a in op.attributes], getattr(kernelwright.torch, op.name)
+    return lambda *arguments, **more: call(*arguments[:tensors], **dict(zip(names, arguments[tensors:])), **more)
 
 
 def public_op(op: Op):

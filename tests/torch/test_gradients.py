@@ -34,6 +34,10 @@ def tupled(results):
 WAYS = {"function": lambda op: getattr(kt, op.name), "dispatcher": s.public_op}
 
 
+def test_every_room_has_its_truth():
+    assert {op.name for op in s.all_ops() if op.backward_of is None and not op.name.startswith("test_")} == set(TRUTH)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("op", KNOWN, ids=lambda op: op.name)
 def test_values_and_gradients(op, way):
@@ -45,7 +49,8 @@ def test_values_and_gradients(op, way):
         truths, wanted = in_double(TRUTH[op.name], arguments)
         what = f"{op.name} {types} {shape} without {absent}"
         for y, truth in zip(results, tupled(truths), strict=True):  # an op of several results rounds each before it goes on
-            assert_close(y.detach(), truth.detach(), what, roundings=2.0 * len(results))
+            own = 6.0 if y.dtype == torch.float64 else 0.0  # the truth is then no finer than the result (seen: 2.6 in all)
+            assert_close(y.detach(), truth.detach(), what, roundings=2.0 * len(results) + own)
         upstream = [torch.randn_like(y) for y in results]
         inputs = s.wanted(op, arguments)
         got = torch.autograd.grad(results, inputs, upstream)
@@ -56,7 +61,7 @@ def test_values_and_gradients(op, way):
             assert_close(g, t, f"gradient of {what}", roundings=8.0, dtype=through)
 
 
-@pytest.mark.parametrize("op", KNOWN, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in KNOWN if len(op.outputs[0].shape) > 1], ids=lambda op: op.name)
 def test_upstream_gradients_of_any_layout(op):
     """Expanded (stride 0), sliced and transposed upstream gradients, as sum(), slicing and transpose() send them."""
     types = s.dtype_choices(op)[-1]
@@ -104,7 +109,7 @@ def test_gradcheck(op, way):
             assert torch.autograd.gradcheck(of_floats, tuple(arguments[i] for i in floats), check_undefined_grad=way != "compiled")
 
 
-@pytest.mark.parametrize("op", KNOWN + DIFFERENTIABLE, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", DIFFERENTIABLE, ids=lambda op: op.name)
 def test_each_input_alone(op):
     """Only some inputs want a gradient: the others get none, and the values are the same."""
     types = s.dtype_choices(op)[-1]

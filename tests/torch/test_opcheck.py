@@ -19,8 +19,9 @@ def test_public_op(op):
 
 @pytest.mark.parametrize("op", s.all_ops(), ids=lambda op: op.name)
 def test_private_op(op):
-    if op.writes:
-        pytest.skip("the private op of a writing op is never called with a graph around it")
+    if len(op.kept) == len(op.outputs):
+        assert not hasattr(torch.ops.kernelwright, "_" + op.name)  # for saved results alone
+        return
     for arguments in s.samples(op):
         torch.library.opcheck(s.private_op(op), tuple(arguments), test_utils=("test_schema", "test_faketensor"))
 
@@ -34,7 +35,8 @@ def test_schema_follows_the_contract(op):
         assert ("?" in str(a.type) or "Optional" in str(a.type)) == (t.optional and not t.is_list)
         assert bool(a.alias_info and a.alias_info.is_write) == t.written
     assert len(schema.returns) == len(op.outputs)
-    assert len(s.private_op(op)._schema.returns) == len(op.kept)
+    if len(op.kept) > len(op.outputs):
+        assert len(s.private_op(op)._schema.returns) == len(op.kept)
 
 
 def test_opcheck_sees_a_wrong_fake():

@@ -79,6 +79,37 @@ void grow_backward(const Call& c) {
           get(*c.tensor("dy"), c.rows("dy").at(r) + i) * get(*c.tensor("e"), c.rows("e").at(r) + i));
 }
 
+// ---- a saved result that the backward turns into the gradient, in place -----------------------------------------------------------
+constexpr const char* square_contract = R"(
+  test_square(x: T[*B, N]) -> y: T[*B]
+    where T: f32 f64
+    saved slope: T[*B, N]
+    gradient dx = test_square_backward(dy, slope))";
+
+void square(const Call& c) {
+  for (int64_t r = 0; r < c.dim("B"); r++) {
+    double sum = 0;
+    for (int64_t i = 0; i < c.dim("N"); i++) {
+      double v = get(*c.tensor("x"), c.rows("x").at(r) + i);
+      sum += v * v;
+      if (c.has("slope")) put(*c.tensor("slope"), c.rows("slope").at(r) + i, 2 * v);
+    }
+    put(*c.tensor("y"), c.rows("y", 0).at(r), sum);
+  }
+}
+
+constexpr const char* square_backward_contract = R"(
+  test_square_backward(dy: T[*B], slope: T[*B, N]!) -> ()
+    where T: f32 f64)";
+
+void square_backward(const Call& c) {
+  for (int64_t r = 0; r < c.dim("B"); r++)
+    for (int64_t i = 0; i < c.dim("N"); i++) {
+      int64_t at = c.rows("slope").at(r) + i;
+      put(*c.tensor("slope"), at, get(*c.tensor("slope"), at) * get(*c.tensor("dy"), c.rows("dy", 0).at(r)));
+    }
+}
+
 // ---- written in place ----------------------------------------------------------------------------------------------------------
 constexpr const char* add_contract = R"(
   test_add(into: T[*B, N]!, x: T[*B, N], *, factor: float = 1, times: int >= 1 = 1) -> ()
@@ -127,6 +158,8 @@ constexpr kw_op_def blend_op = make_op<no_choose, no_fill, blend, blend>(blend_c
 constexpr kw_op_def blend_backward_op = make_op<no_choose, no_fill, blend_backward, blend_backward>(blend_backward_contract);
 constexpr kw_op_def grow_op = make_op<no_choose, no_fill, grow, grow>(grow_contract);
 constexpr kw_op_def grow_backward_op = make_op<no_choose, no_fill, grow_backward, grow_backward>(grow_backward_contract);
+constexpr kw_op_def square_op = make_op<no_choose, no_fill, square, square>(square_contract);
+constexpr kw_op_def square_backward_op = make_op<no_choose, no_fill, square_backward, square_backward>(square_backward_contract);
 constexpr kw_op_def add_op = make_op<no_choose, no_fill, add, add>(add_contract);
 constexpr kw_op_def total_op = list_op();
 
@@ -134,7 +167,7 @@ constexpr kw_op_def total_op = list_op();
 
 extern "C" const kw_source kw_room_test_room_sources[];
 const kw_source kw_room_test_room_sources[] = {{nullptr, nullptr}};
-KW_ROOM(test_room, &blend_op, &blend_backward_op, &grow_op, &grow_backward_op, &add_op, &total_op);
+KW_ROOM(test_room, &blend_op, &blend_backward_op, &grow_op, &grow_backward_op, &square_op, &square_backward_op, &add_op, &total_op);
 
 extern "C" __attribute__((visibility("default"))) const kw_room* const* kw_rooms(int32_t* count) {
   static const kw_room* const rooms[] = {&kw_room_test_room};

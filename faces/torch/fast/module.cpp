@@ -106,26 +106,67 @@ int wants_gradient(const Function& f, PyObject* const* arguments) {  // -2: not 
   return 0;
 }
 
-// The public way in: decides fast or slow, with autograd or without.
-PyObject* entry(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
-  const Function& f = function_of(self);
-  int active = something_active();
-  if (active < 0) return nullptr;
-  if (active || count != f.arguments) return call_with(f.slow, arguments, count);
+// Nobody else bumps the version counters of what an op wrote to, and without them autograd would not notice.
+PyObject* after_writing(const Function& f, PyObject* const* arguments, PyObject* result) {
+  for (int i = 0; result && i < f.written.count; i++) {
+    PyObject* one = pack(arguments + f.written.at[i], 1);
+    PyObject* done = one ? PyObject_CallFunctionObjArgs(torch.increment_version, one, nullptr) : nullptr;
+    if (one) Py_DecRef(one);
+    if (!done) {
+      Py_DecRef(result);
+      return nullptr;
+    }
+    Py_DecRef(done);
+  }
+  return result;
+}
+
+// What autograd's function returned, without the results that only autograd sees.
+PyObject* outputs_of(const Function& f, PyObject* results) {
+  if (!results || f.results == f.outputs) return results;
+  PyObject* out = f.outputs == 1 ? with_reference(PyTuple_GetItem(results, 0)) : PyTuple_GetSlice(results, 0, f.outputs);
+  Py_DecRef(results);
+  return out;
+}
+
+PyObject* call_fast(const Function& f, PyObject* const* arguments, Py_ssize_t count) {
   int gradient = wants_gradient(f, arguments);
   if (gradient == -1) return nullptr;
   if (gradient == -2) return call_with(f.slow, arguments, count);
-  if (gradient) return call_with(f.apply, arguments, count);
+  if (gradient) return f.apply == f.slow ? call_with(f.slow, arguments, count) : outputs_of(f, call_with(f.apply, arguments, count));
   Arguments a;
   switch (read_arguments(f, arguments, count, a)) {
     case Verdict::fast:
-      return run(f, a, f.outputs, false);
+      return after_writing(f, arguments, run(f, a, f.outputs, false));
     case Verdict::slow:
       return call_with(f.slow, arguments, count);
     case Verdict::error:
       break;
   }
   return nullptr;
+}
+
+// The public way in: decides fast or slow, with autograd or without.
+PyObject* entry(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  const Function& f = function_of(self);
+  int active = something_active();
+  if (active < 0) return nullptr;
+  if (active || count != f.arguments) return call_with(f.slow, arguments, count);
+  PyObject* result = call_fast(f, arguments, count);
+  if (result || !PyErr_ExceptionMatches(PyTuple_GetItem(torch.errors, KW_ERROR_ARGUMENT))) return result;
+  // An op runs in the dtypes that it is given, under autocast too. Only where it refuses, the slow path may promote them.
+  PyObject *type, *error, *traceback;
+  PyErr_Fetch(&type, &error, &traceback);
+  PyObject* answer = PyObject_CallNoArgs(torch.autocast);
+  int autocast = answer && PyObject_IsTrue(answer) == 1;
+  if (answer) Py_DecRef(answer);
+  if (!autocast) {
+    PyErr_Restore(type, error, traceback);
+    return nullptr;
+  }
+  for (PyObject* o : {type, error, traceback})
+    if (o) Py_DecRef(o);
+  return call_with(f.slow, arguments, count);
 }
 
 bool set(PyObject* object, PyObject* name, PyObject* stolen) {
@@ -166,13 +207,9 @@ PyObject* forward(PyObject* self, PyObject* const* arguments, Py_ssize_t count) 
   if (f.keep.count) good = good && set(ctx, name_attributes, select(f.keep, arguments, results));
   if (f.silent.count) good = good && set(ctx, name_non_differentiable, select(f.silent, arguments, results));
   if (f.outputs - f.silent.count == 1) good = good && !PyObject_SetAttr(ctx, name_materialize, &_Py_FalseStruct);
-  PyObject* out = nullptr;
-  if (good && f.outputs == 1) {
-    out = with_reference(PyTuple_GetItem(results, 0));
-  } else if (good) {
-    out = PyTuple_New(f.outputs);
-    for (int i = 0; out && i < f.outputs; i++) PyTuple_SetItem(out, i, with_reference(PyTuple_GetItem(results, i)));
-  }
+  // Saved results go out too, and `entry` drops them: as outputs of autograd's node they lead a second derivative back to it.
+  if (good && f.results > 1) return results;
+  PyObject* out = good ? with_reference(PyTuple_GetItem(results, 0)) : nullptr;
   Py_DecRef(results);
   return out;
 }
@@ -185,20 +222,21 @@ PyCFunction as_method(F function) {
 PyMethodDef entry_method = {"entry", as_method(&entry), METH_FASTCALL, nullptr};
 PyMethodDef forward_method = {"forward", as_method(&forward), METH_FASTCALL, nullptr};
 
-// make(role, op address, kinds, enumerations, inputs, outputs, results, slow, apply, differentiable, save, keep, silent) -> callable
+// make(role, op address, kinds, enumerations, inputs, outputs, results, slow, apply, differentiable, written, save, keep, silent) ->
+// callable
 PyObject* make(PyObject*, PyObject* arguments) {
   auto* f = static_cast<Function*>(std::calloc(1, sizeof(Function)));  // lives as long as the process, like the op
   const char *role, *kinds;
   unsigned long long address;
-  PyObject *differentiable, *save, *keep, *silent;
-  if (!f || !PyArg_ParseTuple(arguments, "sKsOiiiOOOOOO", &role, &address, &kinds, &f->enumerations, &f->inputs, &f->outputs, &f->results,
-                              &f->slow, &f->apply, &differentiable, &save, &keep, &silent))
+  PyObject *differentiable, *written, *save, *keep, *silent;
+  if (!f || !PyArg_ParseTuple(arguments, "sKsOiiiOOOOOOO", &role, &address, &kinds, &f->enumerations, &f->inputs, &f->outputs, &f->results,
+                              &f->slow, &f->apply, &differentiable, &written, &save, &keep, &silent))
     return nullptr;
   f->op = reinterpret_cast<const kw_op*>(address);
   f->kinds = strdup(kinds);
   f->arguments = static_cast<int>(std::strlen(kinds));
-  if (f->arguments > 2 * KW_MAX_ARGUMENTS || !f->differentiable.read(differentiable) || !f->save.read(save) || !f->keep.read(keep) ||
-      !f->silent.read(silent) || PyErr_Occurred()) {
+  if (f->arguments > 2 * KW_MAX_ARGUMENTS || !f->differentiable.read(differentiable) || !f->written.read(written) || !f->save.read(save) ||
+      !f->keep.read(keep) || !f->silent.read(silent) || PyErr_Occurred()) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "kernelwright: an op with more arguments than the fast path can take");
     return nullptr;
   }
@@ -217,13 +255,14 @@ bool find(F& function, void* symbol, const char* name) {
   return function != nullptr;
 }
 
-// setup(library path, Tensor, Parameter, DLPack capsule, checks, is_neg, forward_ad.__dict__, errors by status)
+// setup(library path, Tensor, Parameter, DLPack capsule, checks, is_neg, autocast, increment_version, forward_ad.__dict__, errors by
+// status)
 PyObject* setup(PyObject*, PyObject* arguments) {
   const char* path;
   PyObject *capsule, *checks;
   Torch t{};
-  if (!PyArg_ParseTuple(arguments, "sOOOOOOO", &path, &t.tensor_type, &t.parameter_type, &capsule, &checks, &t.is_neg, &t.forward_ad,
-                        &t.errors))
+  if (!PyArg_ParseTuple(arguments, "sOOOOOOOOO", &path, &t.tensor_type, &t.parameter_type, &capsule, &checks, &t.is_neg, &t.autocast,
+                        &t.increment_version, &t.forward_ad, &t.errors))
     return nullptr;
   t.dlpack = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
   if (!t.dlpack) return nullptr;
@@ -252,7 +291,8 @@ PyObject* setup(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   for (int i = 0; i < t.check_count; i++) t.checks[i] = with_reference(PyTuple_GetItem(checks, i));
-  for (PyObject* o : {t.tensor_type, t.parameter_type, capsule, t.is_neg, t.forward_ad, t.errors}) Py_IncRef(o);
+  for (PyObject* o : {t.tensor_type, t.parameter_type, capsule, t.is_neg, t.autocast, t.increment_version, t.forward_ad, t.errors})
+    Py_IncRef(o);
   name_current_level = PyUnicode_InternFromString("_current_level");
   name_requires_grad = PyUnicode_InternFromString("requires_grad");
   name_to_save = PyUnicode_InternFromString("to_save");

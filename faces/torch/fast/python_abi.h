@@ -54,7 +54,10 @@ PyObject* PyCapsule_New(void* pointer, const char* name, void (*destructor)(PyOb
 void* PyCapsule_GetPointer(PyObject* capsule, const char* name);
 PyObject* PyDict_GetItem(PyObject* dict, PyObject* key);
 void PyErr_Clear(void);
+int PyErr_ExceptionMatches(PyObject* type);
+void PyErr_Fetch(PyObject** type, PyObject** error, PyObject** traceback); /* takes the references, Restore gives them back */
 PyObject* PyErr_Occurred(void);
+void PyErr_Restore(PyObject* type, PyObject* error, PyObject* traceback);
 void PyErr_SetString(PyObject* type, const char* text);
 PyThreadState* PyEval_SaveThread(void);
 void PyEval_RestoreThread(PyThreadState*);
@@ -69,11 +72,11 @@ PyObject* PyObject_GetAttr(PyObject*, PyObject* name);
 int PyObject_IsTrue(PyObject*);
 int PyObject_SetAttr(PyObject*, PyObject* name, PyObject* value);
 PyObject* PyTuple_GetItem(PyObject* tuple, Py_ssize_t);
+PyObject* PyTuple_GetSlice(PyObject* tuple, Py_ssize_t from, Py_ssize_t to);
 PyObject* PyTuple_New(Py_ssize_t);
 int PyTuple_SetItem(PyObject* tuple, Py_ssize_t, PyObject* stolen);
 Py_ssize_t PyTuple_Size(PyObject*);
 const char* PyUnicode_AsUTF8AndSize(PyObject*, Py_ssize_t* size);
-PyObject* PyUnicode_InternFromString(const char*);
 PyObject* PyUnicode_InternFromString(const char*);
 }
 #endif

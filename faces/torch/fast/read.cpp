@@ -69,7 +69,7 @@ Verdict read_attribute(const Function& f, int i, PyObject* o, kw_attribute& valu
       if (type != &PyUnicode_Type) return Verdict::slow;
       Py_ssize_t length = 0;
       const char* text = PyUnicode_AsUTF8AndSize(o, &length);
-      if (!text) break;
+      if (!text || static_cast<Py_ssize_t>(std::strlen(text)) != length) break;
       if (f.kinds[i] == 's') {
         value.s = text;
         return Verdict::fast;
@@ -87,7 +87,7 @@ Verdict read_attribute(const Function& f, int i, PyObject* o, kw_attribute& valu
     default:
       return Verdict::slow;
   }
-  PyErr_Clear();  // out of range: the dispatcher has a sentence for it
+  PyErr_Clear();  // a number out of range, a text with a NUL: the slow path has a sentence for it
   return Verdict::slow;
 }
 

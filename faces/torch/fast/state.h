@@ -22,8 +22,10 @@ struct Torch {
   PyObject* checks[max_checks];  // callables without arguments; any true answer: slow path
   int check_count;
   PyObject* is_neg;
-  PyObject* forward_ad;  // the dict of torch.autograd.forward_ad
-  PyObject* errors;      // exception classes by kw_status
+  PyObject* autocast;           // callable: is any autocast on?
+  PyObject* increment_version;  // callable: of the tensors in a tuple
+  PyObject* forward_ad;         // the dict of torch.autograd.forward_ad
+  PyObject* errors;             // exception classes by kw_status
   unsigned char (*grad_mode)();
   int (*delete_tensor)(void* handle);
   PyObject* (*wrap)(const void* tensor);                    // THPVariable_Wrap(const TensorBase&); a handle is an at::Tensor*
@@ -56,6 +58,7 @@ struct Function {
   PyObject* enumerations;                   // by argument: the values, or None
   PyObject *slow, *apply;
   Indices differentiable;  // entry: inputs that may need a gradient
+  Indices written;         // entry: inputs that the op writes to
   // Of `forward`; i stands for argument i, -1-k for result k.
   Indices save;    // what autograd keeps
   Indices keep;    // attributes that the backward needs

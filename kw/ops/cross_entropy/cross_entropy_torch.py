@@ -60,6 +60,47 @@ class CrossEntropyLoss(torch.nn.Module):
         return ", ".join(words)
 
 
+# ---- the same in torch's own ops: what KERNELWRIGHT_DISABLE falls back to -----------------------------------------------------------
+# A target outside of [0, V) is what it is in torch: an exception on the CPU, an assertion on a GPU.
+
+
+def _plain_rows(logits, target, weight, ignore_index, label_smoothing, z_loss, softcap):
+    """Each row's loss, and its weight: 0 for one that does not count."""
+    wide = logits.reshape(target.numel(), logits.shape[-1]).to(torch.promote_types(logits.dtype, torch.float32))
+    if softcap > 0:
+        wide = softcap * torch.tanh(wide / softcap)
+    target = target.flatten().long()
+    counts = target != ignore_index
+    own = counts.to(wide.dtype) if weight is None else torch.where(counts, weight[target.where(counts, 0)], 0.0)
+    loss = torch.nn.functional.cross_entropy(
+        wide, target, weight, ignore_index=ignore_index, reduction="none", label_smoothing=label_smoothing
+    )
+    return loss + z_loss * own * wide.logsumexp(-1).square() if z_loss > 0 else loss, own
+
+
+def _plain_unreduced(logits, target, weight=None, ignore_index=-100, label_smoothing=0.0, z_loss=0.0, softcap=0.0):
+    return _plain_rows(logits, target, weight, ignore_index, label_smoothing, z_loss, softcap)[0].reshape(target.shape)
+
+
+def _plain(
+    logits,
+    target,
+    weight=None,
+    divisor=None,
+    ignore_index=-100,
+    label_smoothing=0.0,
+    z_loss=0.0,
+    softcap=0.0,
+    reduction="mean",
+):
+    loss, own = _plain_rows(logits, target, weight, ignore_index, label_smoothing, z_loss, softcap)
+    if divisor is None:
+        divisor = own.sum() if reduction == "mean" else 1.0
+    return loss.sum() / divisor
+
+
+PLAIN = {"cross_entropy": _plain, "cross_entropy_unreduced": _plain_unreduced}
+
 # ---- what accelerate() may swap: the loss that causal language models of transformers look up -----------------------------------------
 # The stock loss makes an f32 copy of the logits, and of their gradient; the op reads and writes them as they are.
 

@@ -53,6 +53,24 @@ class AddRMSNorm(RMSNorm):
         return add_rms_norm(x, residual, self.weight, self.eps, self.offset, self.rounding)
 
 
+# ---- the same in torch's own ops: what KERNELWRIGHT_DISABLE falls back to ---------------------------------------------------------------
+
+
+def _plain(x, weight=None, eps=1e-6, offset=0.0, rounding="once"):
+    wide = torch.promote_types(x.dtype, torch.float32)
+    y = torch.nn.functional.rms_norm(x.to(wide), x.shape[-1:], eps=eps)
+    if rounding == "before_weight":
+        y = y.to(x.dtype).to(wide)
+    return (y * ((1.0 if weight is None else weight.to(wide)) + offset)).to(x.dtype)
+
+
+def _plain_add(x, residual, weight=None, eps=1e-6, offset=0.0, rounding="once"):
+    total = x + residual
+    return _plain(total, weight, eps, offset, rounding), total
+
+
+PLAIN = {"rms_norm": _plain, "add_rms_norm": _plain_add}
+
 # ---- what accelerate() may swap: norms ------------------------------------------------------------------------------------------------
 # Each kind of norm is forward(x) and add(x, residual) -> (norm of the sum, the sum); add is for the decoder layers below.
 

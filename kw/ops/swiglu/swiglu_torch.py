@@ -1,6 +1,7 @@
 """SwiGLU and GeGLU as torch modules."""
 
 import torch
+import torch.nn.functional as F
 
 from kernelwright.torch import function_fingerprint, is_served, only_forwards, served_dtypes, swiglu, swiglu_packed, transformers_swaps
 
@@ -43,6 +44,19 @@ class GatedMLP(torch.nn.Module):
         return self.down_proj(swiglu(self.gate_proj(x), self.up_proj(x), activation=self.activation))
 
 
+# ---- the same in torch's own ops: what KERNELWRIGHT_DISABLE falls back to ---------------------------------------------------------------
+
+
+def _plain_gated(gate, up, activation="silu"):
+    return (F.silu(gate) if activation == "silu" else F.gelu(gate, approximate="tanh")) * up
+
+
+def _plain_packed(x, activation="silu"):
+    return _plain_gated(*x.chunk(2, dim=-1), activation)
+
+
+PLAIN = {"swiglu": _plain_gated, "swiglu_packed": _plain_packed}
+
 # ---- what accelerate() may swap ----------------------------------------------------------------------------------------------------
 
 _SERVED = served_dtypes("swiglu", "gate")
@@ -81,7 +95,7 @@ def _another_activation(attribute: str):
     return refuse
 
 
-def _plain(mlp: torch.nn.Module) -> str:
+def _no_gate(mlp: torch.nn.Module) -> str:
     return "it has no gate: one matrix product, an activation, another product"
 
 
@@ -91,5 +105,5 @@ SWAPS = [
     *transformers_swaps(_GATED, "swiglu", _gated_forward, _another_activation("act_fn"), ("7d2027d4464e",)),
     # gate and up are halves of one product.
     *transformers_swaps("phi3.Phi3MLP", "swiglu_packed", _packed_forward, _another_activation("activation_fn"), ("e8d404cbecb9",)),
-    *transformers_swaps("phi.PhiMLP", None, refuse=_plain),
+    *transformers_swaps("phi.PhiMLP", None, refuse=_no_gate),
 ]

@@ -8,13 +8,14 @@ Works in eager mode, under torch.compile (fullgraph, dynamic), torch.export, CUD
 derivative and forward-mode differentiation do not exist and are refused by a sentence."""
 
 import importlib
+import os as _os
 import warnings as _warnings
 from pathlib import Path
 
 import torch as _torch
 
 from .._library import library as _library
-from . import _accelerate, _autograd, _eager, _fake, _functions, _vmap
+from . import _accelerate, _eager, _functions, _kernels, _plain
 
 from ._accelerate import Report, Swap, accelerate, is_served, only_forwards, served_dtypes, transformers_swaps
 from ._fingerprint import function_fingerprint
@@ -32,11 +33,7 @@ def _attach() -> None:
         _known[op.name] = _eager.Eager(op, _library.op)
     for op in new:
         e = _known[op.name]
-        _torch.library.register_fake(e.public._name, _fake.make_fake(op, op.outputs), lib=_registrations)
-        _torch.library.register_fake(e.private._name, _fake.make_fake(op, op.kept), lib=_registrations)
-        _autograd.register(op, e.formula, e.public, e.private, _registrations)
-        for target, results in ((e.public, op.outputs), (e.private, op.kept)):
-            _torch.library.register_vmap(target._name, _vmap.make_vmap(op, results, target), lib=_registrations)
+        _kernels.register(op, e.formula, e.public, e.private, _registrations)
     for op in new:
         e = _known[op.name]
         e.finish(_known.__getitem__)
@@ -49,13 +46,15 @@ def _attach() -> None:
 
 
 def _load_rooms() -> None:
-    """Every rooms/<name>_torch.py: __all__ names its module classes, SWAPS the classes of others that accelerate() may swap for the op."""
+    """Every rooms/<name>_torch.py: __all__ names its module classes, SWAPS the classes of others that accelerate() may swap for the
+    op, PLAIN says what an op is in torch's own ops."""
     for file in sorted((Path(__file__).parent.parent / "rooms").glob("*_torch.py")):
         module = importlib.import_module(f"kernelwright.rooms.{file.stem}")
         for name in module.__all__:
             globals()[name] = getattr(module, name)
             __all__.append(name)
         _accelerate.swaps.extend(getattr(module, "SWAPS", ()))
+        _plain.functions.update(getattr(module, "PLAIN", {}))
 
 
 def fast_path() -> str:
@@ -66,3 +65,4 @@ def fast_path() -> str:
 _attach()
 _library.on_new_ops(_attach)
 _load_rooms()
+_plain.disable(_os.environ.get("KERNELWRIGHT_DISABLE", ""), globals())

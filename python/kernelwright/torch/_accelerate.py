@@ -19,6 +19,7 @@ from torch.nn.modules.module import _has_any_global_hook
 
 from .._errors import ArgumentError
 from .._library import library
+from . import _plain
 from ._fake import DTYPES
 from ._fingerprint import class_fingerprint
 
@@ -194,8 +195,12 @@ def accelerate(model: torch.nn.Module, ops: Collection[str] | None = None) -> Re
             if parent is not None:
                 report.left.append((name, cls.__name__, f"a subclass of {parent.target.rsplit('.', 1)[1]} that may compute something else"))
             continue
-        asked = ops is None or swap.op is None or swap.op in ops
-        why = _reason(module, swap) if asked else f"{swap.op} was not asked for"
+        if swap.op in _plain.disabled:
+            why = f"KERNELWRIGHT_DISABLE names {swap.op}"
+        elif ops is None or swap.op is None or swap.op in ops:
+            why = _reason(module, swap)
+        else:
+            why = f"{swap.op} was not asked for"
         if why is not None:
             report.left.append((name, cls.__name__, why))
             continue

@@ -1,21 +1,21 @@
-"""Gradients, from the contract's gradient clause. Three places need them, each with what the others cannot do:
+"""Gradients, from the contract's gradient clause. Two places need them:
 
-  * torch.ops.kernelwright.<op>: torch.library.register_autograd, for torch.compile, export and the dispatcher's users;
-  * the eager fast path: an autograd.Function whose forward is a C function (_eager.py);
-  * torch.func transforms: an autograd.Function in the new style, with setup_context and vmap.
+  * torch.ops.kernelwright.<op>: the kernel of the Autograd key (_kernels.py), for torch.compile, export, torch.func and whoever calls it;
+  * the eager fast path: an autograd.Function whose forward is a C function (_eager.py).
 
-All keep the same tensors (inputs, outputs, saved results that the clause names) and run the same backward op. A second derivative does
+Both keep the same tensors (inputs, outputs, saved results that the clause names) and run the same backward op. A second derivative does
 not exist and is refused by a sentence; so is forward mode, which torch would otherwise drop without a word."""
 
 from dataclasses import dataclass
 
 import torch
-from torch.autograd import forward_ad
+import torch._functorch.utils as _functorch
 
 from .._manifest import Op
 
 _REFUSALS = {
     "double": "{backward} has no gradient of its own: {forward} cannot be differentiated a second time",
+    "spent": "{forward} cannot go backward a second time: {backward} writes the gradient over what {forward} saved; call {forward} again",
     "none": "{op} has no gradient: call it under torch.no_grad() or on detached tensors",
     "written": "{op} writes to its arguments and has no gradient: call it under torch.no_grad() or on detached tensors",
     "forward": "{op} has no forward-mode derivative (jvp, dual tensors); reverse mode works",
@@ -26,6 +26,41 @@ def refusal(op: Op, why: str) -> RuntimeError:
     forward = op.backward_of or op.name
     backward = op.gradient.op if op.gradient else op.name
     return RuntimeError(_REFUSALS[why].format(op=op.name, forward=forward, backward=backward))
+
+
+def make_apply(name: str, forward, backward):
+    """apply of an autograd.Function: C's own, without the Python layer of Function.apply, which takes 1-2 us and refuses torch.func."""
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    function = type(f"Kernelwright_{name}", (torch.autograd.Function,), methods)
+    return super(torch.autograd.Function, function).apply
+
+
+def backward_call(backward: Op, plain, in_graph):
+    """What a backward calls: `plain` is the op. `in_graph` is for create_graph=True, which alone leaves grad mode on inside a backward;
+    where the op writes its gradients over its inputs, that one works on copies."""
+    writes = backward.writes
+
+    def call(*arguments):
+        if torch.is_grad_enabled():
+            results = in_graph(*arguments)
+            return (results,) if len(writes) == 1 else results
+        results = plain(*arguments)
+        return tuple(arguments[i] for i in writes) if writes else results
+
+    return call
+
+
+def in_transforms(apply):
+    """The same where torch.func may be active: it forbids such a Function, unless told that each of its levels is dealt with alone. So
+    it is where the Function is called below the dispatcher's Autograd key."""
+
+    def apply_there(*arguments):
+        if not torch._C._are_functorch_transforms_active():
+            return apply(*arguments)
+        with _functorch.enable_single_level_autograd_function():
+            return apply(*arguments)
+
+    return apply_there
 
 
 @dataclass(frozen=True)
@@ -70,20 +105,24 @@ class Formula:
         lines = [f"def {name}(ctx, {', '.join(outputs)}):"]
         if len(used) == 1:
             lines += [f"    if {used[0]} is None:", f"        return {', '.join(['None'] * len(back))},"]
+        if self.backward.writes:
+            lines += ["    if getattr(ctx, 'spent', False):", "        raise spent()"]
         if saved:
             lines.append(f"    {', '.join(saved)}, = ctx.saved_tensors")
         if kept:
             lines.append(f"    {', '.join(kept)}, = ctx.attributes")
         if self.backward.outputs:
             lines.append(f"    {', '.join(made)} = call({call})")
-        else:  # the gradients lie in the tensors that the backward wrote to
+        else:  # the gradients lie in the tensors that the backward wrote to, or in copies of them where the graph lives on
             written = [names[kind][at] for kind, at in (self.sources[i] for i in self.backward.writes)]
-            lines += [f"    call({call})", f"    {', '.join(made)} = {', '.join(written)}"]
+            lines.append(f"    {', '.join(made)}, = call({call})")
+            lines.append(f"    ctx.spent = {made[0]} is {written[0]}")
         lines.append(f"    return {', '.join(back)},")
         return "\n".join(lines) + "\n"
 
     def make_backward(self, call):
-        scope = {"call": call}
+        """`call` is the backward op; one that writes its gradients over its inputs returns those."""
+        scope = {"call": call, "spent": lambda: refusal(self.op, "spent")}
         exec(compile(self.source(), f"<gradient of {self.op.name}>", "exec"), scope)
         return scope["backward"]
 
@@ -93,7 +132,7 @@ class Formula:
         return len(self.op.kept) != len(self.op.outputs)
 
     def remember(self, ctx, arguments, results) -> None:
-        """setup_context: `results` are all kept results, a tuple."""
+        """What the backward needs, from the forward's arguments and all kept results, a tuple."""
         ctx.save_for_backward(*(arguments[i] if i >= 0 else results[-1 - i] for i in self.save))
         ctx.attributes = tuple(arguments[i] for i in self.keep)
         if self.silent:
@@ -113,7 +152,7 @@ class Formula:
             if any(g is not None for g in gradients[count:]):
                 raise refusal(self.op, "double")
             own = gradients[:count]
-            if any(g is not None for g in own):
+            if count - len(self.silent) > 1 and any(g is not None for g in own):
                 zeros = (torch.zeros(shape, dtype=dtype, device=device) for shape, dtype, device in ctx.likes)
                 own = [z if g is None else g for g, z in zip(own, zeros)]
             return backward(ctx, *own)
@@ -150,111 +189,3 @@ def formula(op: Op, find) -> Formula | None:
     silent = [k for k in range(len(outputs)) if ("gradient", k) not in sources]
     targets = [(inputs.index(t[1:]), result) for t, result in zip(g.targets, g.results)]
     return Formula(op, backward, save, keep, sources, targets, silent)
-
-
-def refuse_tangents(op: Op, arguments) -> None:
-    """Torch drops the tangents of dual tensors without a word where an op has no forward-mode derivative."""
-    if getattr(forward_ad, "_current_level", -1) < 0:
-        return
-    for value in arguments:
-        for t in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(t, torch.Tensor) and forward_ad.unpack_dual(t).tangent is not None:
-                raise refusal(op, "forward")
-
-
-class _Guarded:
-    """A torch.library.Library whose Autograd kernels refuse tangents first."""
-
-    def __init__(self, library: torch.library.Library, op: Op):
-        self._library, self._op = library, op
-
-    def impl(self, name, kernel, key, with_keyset):
-        def guarded(keyset, *arguments):
-            refuse_tangents(self._op, arguments)
-            return kernel(keyset, *arguments)
-
-        self._library.impl(name, guarded, key, with_keyset=with_keyset)
-
-
-def register(op: Op, f: Formula | None, public, private, library: torch.library.Library) -> None:
-    """Autograd of torch.ops.kernelwright.<op>."""
-    library = _Guarded(library, op)
-    if op.writes:
-        _protect_written(op, public, library)
-        return
-    if f is None:
-        why = "double" if op.backward_of else "none"
-
-        def refuse(ctx, *gradients):
-            raise refusal(op, why)
-
-        torch.library.register_autograd(public._name, refuse, lib=library)
-        return
-    target = private if f.saves else public
-    backward = f.make_backward_of_all(getattr(torch.ops.kernelwright, f.backward.name).default)
-
-    def setup_context(ctx, inputs, output):
-        f.remember(ctx, inputs, output if isinstance(output, tuple) else (output,))
-
-    torch.library.register_autograd(target._name, backward, setup_context=setup_context, lib=library)
-    if f.saves:
-        _route_to_private(op, public, private, library)
-
-
-def _route_to_private(op, public, private, library):
-    """An op with saved results: where a gradient is wanted, the private op computes them, and autograd keeps them."""
-
-    def kernel(keyset, *arguments):
-        if torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments):
-            results = private(*arguments)
-            return results[0] if len(op.outputs) == 1 else results[: len(op.outputs)]
-        with torch._C._AutoDispatchBelowAutograd():
-            return public.redispatch(keyset & torch._C._after_autograd_keyset, *arguments)
-
-    library.impl(op.name, kernel, "Autograd", with_keyset=True)
-
-
-def _protect_written(op, public, library):
-    """An op that writes to its arguments. Nobody bumps version counters for us, and without them a saved tensor that was overwritten
-    gives a silently wrong gradient; so this kernel does, and refuses to write to anything that autograd watches."""
-
-    def kernel(keyset, *arguments):
-        arguments = op.fill(arguments)
-        if torch.is_grad_enabled() and torch._C._any_requires_grad(*arguments):
-            raise refusal(op, "written")
-        for i in op.writes:
-            written = arguments[i]
-            for t in written if isinstance(written, (list, tuple)) else [written]:
-                if t is not None:
-                    torch.autograd.graph.increment_version(t)
-        with torch._C._AutoDispatchBelowADInplaceOrView():
-            return public.redispatch(keyset & torch._C._after_ADInplaceOrView_keyset, *arguments)
-
-    library.impl(op.name, kernel, "Autograd", with_keyset=True)
-
-
-def make_transformable(op: Op, f: Formula | None, call, backward, vmap):
-    """The autograd.Function for torch.func transforms and forward-mode levels: `call` returns all kept results, `backward` is the same kind
-    of function for the backward op."""
-
-    def forward(*arguments):
-        return call(*arguments)
-
-    def setup_context(ctx, inputs, output):
-        if f:
-            f.remember(ctx, op.fill(inputs), output if isinstance(output, tuple) else (output,))
-
-    def refuse(ctx, *gradients):
-        raise refusal(op, "double" if op.backward_of else "none")
-
-    def jvp(ctx, *tangents):
-        raise refusal(op, "forward")
-
-    methods = {
-        "forward": forward,
-        "setup_context": setup_context,
-        "backward": f.make_backward_of_all(backward) if f else refuse,
-        "jvp": jvp,
-        "vmap": vmap,
-    }
-    return type(f"Kernelwright_{op.name}", (torch.autograd.Function,), {k: staticmethod(v) for k, v in methods.items()})

@@ -2,6 +2,7 @@
 
 import torch
 
+from .._errors import ArgumentError
 from .._manifest import Op, Tensor
 
 
@@ -23,6 +24,8 @@ def make_vmap(op: Op, results: list[Tensor], call):
         tensors = list(zip(op.inputs, values, in_dims))
         batched = [t for t, _, d in tensors if _is_batched(d)]
         one_call = all(has_leading(t) for t in batched) and all(leading(r) for r in results)
+        if op.writes and not results:
+            _refuse_shared(op, tensors)
         if one_call and not op.writes:
             moved = []
             for t, v, d in tensors:
@@ -35,13 +38,21 @@ def make_vmap(op: Op, results: list[Tensor], call):
             out = call(*moved, *values[len(op.inputs) :])
             return out, tuple(0 for _ in results) if len(results) != 1 else 0
         samples = [call(*(_sample(v, d, k) for v, d in zip(values, in_dims))) for k in range(info.batch_size)]
-        if not results:
+        if not results:  # what was written to are views of what the caller gave
             return None, None
         if len(results) == 1:
             return torch.stack(samples), 0
         return tuple(torch.stack(column) for column in zip(*samples)), tuple(0 for _ in results)
 
     return rule
+
+
+def _refuse_shared(op: Op, tensors) -> None:
+    """Every sample would write to the same memory."""
+    for t, _, dim in tensors:
+        if t.written and not _is_batched(dim):
+            batched = next(u.name for u, _, d in tensors if _is_batched(d))
+            raise ArgumentError(f"{op.name}: {t.name} is written in place, so vmap has to batch it as it does {batched}")
 
 
 def _is_batched(dim) -> bool:
