@@ -54,15 +54,15 @@ KW_WORD T* in_block(T* p, int rank) {
 #endif
 }
 
-// Mbarriers of this block, for what the cluster sends it: each is complete when as many bytes as expected have come.
+// Two mbarriers of this block, for what the cluster sends it: each is complete when as many bytes as expected have come.
 KW_WORD uint64_t* mailboxes() {
-  __shared__ uint64_t boxes[4];
-  return boxes;
+  __shared__ uint64_t two[2];
+  return two;
 }
 // The cluster's first barrier, after which its blocks may send. Every thread calls it once.
 KW_WORD void cluster_begin() {
   if (threadIdx.x == 0) {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 2; i++) {
 #ifdef KW_EMULATED
       kwemu_mbarrier_init(mailboxes() + i, 1);
 #else
@@ -128,34 +128,40 @@ KW_WORD void send(S* p, const S& value, int box, int rank) {
 #endif
 }
 
-// The sum over the threads of a cluster of `blocks` blocks, `threads` in all, along the tree with tree_lane<threads, blocks>, given to all
-// of them, in two halves as block_post and block_collect; what lies between hides the microsecond that mail takes. All threads call both,
-// after cluster_begin. `turn` counts the sums, modulo 8: four mailboxes take turns, because a fast block may be three sums ahead of a slow
-// warp, and the parity of each alternates. A block that has collected its sums has had all its mail, so it may end.
+// Which of the `threads` lanes of a cluster of `blocks` blocks a thread stands for. A warp holds 8 neighbours from each quarter of the tree:
+// 8 vectors of 16 bytes are a whole line of 128, and the tree's first two levels, which add lanes far apart, stay inside the warp. The next
+// ones stay inside the block.
+template <int threads, int blocks>
+KW_WORD int cluster_lane() {
+  const int thread = threadIdx.x;
+  return thread % 32 / 8 * (threads / 4) + (thread / 32 * blocks + cluster_rank()) * 8 + thread % 8;
+}
+
+// The sum over the lanes of a cluster, along the tree of reduce.cuh, given to all threads. All of them call it, after cluster_begin. `turn`
+// counts the calls, modulo 4: two inboxes take turns, so that a slow warp may still read the last sum while the next one comes in, and the
+// parity of each mailbox alternates. A block that has its sum has had all its mail, so it may end.
 template <int threads, int blocks, class S>
-KW_WORD S cluster_post(S v, int turn) {
+KW_WORD S cluster_sum(S v, int turn) {
   constexpr int own = threads / blocks / 4, shared = 8 * blocks;  // values of a block after two levels; of the cluster, when a block has 8
   static_assert(own >= 8 && blocks >= 2 && blocks <= 16);
-  const int thread = threadIdx.x, lane = thread % 32, box = turn % 4;
-  S* values = detail::sums_under_way<S, 2 * own + 4 * shared>();
-  S* inbox = values + 2 * own + box * shared;
-  values += turn % 2 * own;
+  __shared__ S values[own], inbox[2][shared];
+  const int thread = threadIdx.x, lane = thread % 32, box = turn % 2;
   v = v + shuffle_xor(v, 16);
   v = v + shuffle_xor(v, 8);
   if (lane < 8) values[thread / 32 * 8 + lane] = v;
   __syncthreads();
   if (thread < 32) {
     if (thread == 0) expect_mail(box, shared * sizeof(S));
-    v = detail::warp_tree<own, 8>(values);
-    for (int block = lane / 8; block < blocks; block += 4) send(inbox + cluster_rank() * 8 + lane % 8, v, box, block);
+    constexpr int width = detail::least(own, 32);
+    v = strided_sum<own / width>(values + lane % width, width);
+#pragma unroll
+    for (int mask = width / 2; mask >= 8; mask /= 2) v = v + shuffle_xor(v, mask);
+    __syncwarp();  // all its lanes have read `values`, which the next sum may write when this one's mail has come
+    for (int block = lane / 8; block < blocks; block += 4) send(&inbox[box][cluster_rank() * 8 + lane % 8], v, box, block);
   }
-  return v;
-}
-template <int threads, int blocks, class S>
-KW_WORD S cluster_collect(S, int turn) {
-  constexpr int own = threads / blocks / 4, shared = 8 * blocks;
-  wait_for_mail(turn % 4, turn / 4);
-  return detail::warp_tree<shared, 1>(detail::sums_under_way<S, 2 * own + 4 * shared>() + 2 * own + turn % 4 * shared);
+  wait_for_mail(box, turn / 2);
+  constexpr int width = detail::least(shared, 32);
+  return warp_sum<width>(strided_sum<shared / width>(inbox[box] + lane % width, width));
 }
 
 }  // namespace kw

@@ -46,64 +46,25 @@ KW_WORD S strided_sum(const S* p, int step) {
   return values[0];
 }
 
-// Which lane of a tree a thread stands for, one of `threads` in `blocks` blocks. A warp holds 8 neighbours from each quarter of the tree:
-// 8 vectors of 16 bytes are a whole line of 128, and the first two levels, which add lanes far apart, stay inside the warp; the next ones
-// stay inside the block.
-template <int threads, int blocks>
-KW_WORD int tree_lane(int thread, int rank) {
-  if constexpr (threads <= 32) return thread;
-  return thread % 32 / 8 * (threads / 4) + (thread / 32 * blocks + rank) * 8 + thread % 8;
-}
-
-namespace detail {
-// Shared memory for sums that are under way.
-template <class S, int count>
-KW_WORD S* sums_under_way() {
-  __shared__ S values[count];
-  return values;
-}
-// The sum of `count` values (a power of two, at least 8) along the tree, given to all lanes of a warp; or, if `last` is 8, its last 8
-// summands, to lanes that are equal modulo 8.
-template <int count, int last, class S>
-KW_WORD S warp_tree(const S* values) {
-  constexpr int width = detail::least(count, 32);
-  S v = strided_sum<count / width>(values + threadIdx.x % 32 % width, width);
-#pragma unroll
-  for (int mask = width / 2; mask >= last; mask /= 2) v = v + shuffle_xor(v, mask);
-  return v;
-}
-}  // namespace detail
-
-// The sum over each of `groups` runs of `threads` consecutive threads (a power of two), along the tree with tree_lane<threads, 1>, given to
-// all of them, in two halves: what lies between them need not wait for the slowest warp. The whole block of threads * groups calls both,
-// the halves in the same order; at most one other block_post may come between a sum's two. `turn` counts the sums, modulo 4: a slow warp
-// may still read a sum when two later ones are under way.
-template <int threads, int groups, class S>
-KW_WORD S block_post(S v, int turn) {
-  if constexpr (threads > 32) {
-    constexpr int count = threads / 4;
-    const int group = threadIdx.x / threads, thread = threadIdx.x % threads, lane = thread % 32;
-    v = v + shuffle_xor(v, 16);
-    v = v + shuffle_xor(v, 8);
-    S* values = detail::sums_under_way<S, 4 * groups * count>() + (turn * groups + group) * count;
-    if (lane < 8) values[thread / 32 * 8 + lane] = v;
-  }
-  return v;
-}
-template <int threads, int groups, class S>
-KW_WORD S block_collect(S posted, int turn) {
-  if constexpr (threads > 32) {
-    constexpr int count = threads / 4;
-    __syncthreads();
-    const int group = threadIdx.x / threads;
-    return detail::warp_tree<count, 1>(detail::sums_under_way<S, 4 * groups * count>() + (turn * groups + group) * count);
-  } else {
-    return warp_sum<threads>(posted);
-  }
-}
+// The sum over each of `groups` runs of `threads` consecutive threads (a power of two), given to all of them. The whole block of
+// threads * groups calls it. `turn` (0 or 1) has to alternate from call to call: a slow warp may still read the last sum.
 template <int threads, int groups, class S>
 KW_WORD S block_sum(S v, int turn) {
-  return block_collect<threads, groups>(block_post<threads, groups>(v, turn), turn);
+  const int group = threadIdx.x / threads, thread = threadIdx.x % threads, lane = threadIdx.x % 32;
+  if constexpr (threads > 256) {  // in two steps: were all 32 warps to read 32 values each, that alone would take 1000 cycles of the SM
+    __shared__ S values[groups][threads], halfway[groups][128];
+    values[group][thread] = v;
+    __syncthreads();
+    if (thread < 128) halfway[group][thread] = strided_sum<threads / 128>(values[group] + thread, 128);
+    __syncthreads();
+    v = strided_sum<4>(halfway[group] + lane, 32);
+  } else if constexpr (threads > 32) {
+    __shared__ S values[2][groups][threads];
+    values[turn][group][thread] = v;
+    __syncthreads();
+    v = strided_sum<threads / 32>(values[turn][group] + lane, 32);
+  }
+  return warp_sum<detail::least(threads, 32)>(v);
 }
 
 }  // namespace kw

@@ -66,7 +66,8 @@ struct RowTile {
   };
 
   KW_WORD static int thread() {  // in its row
-    return tree_lane<threads, cluster>(threadIdx.x % (threads / cluster), cluster > 1 ? cluster_rank() : 0);
+    if constexpr (cluster > 1) return cluster_lane<threads, cluster>();
+    return threadIdx.x % threads;
   }
   KW_WORD static int group() { return cluster > 1 ? 0 : threadIdx.x / threads; }  // the row in its block
   // Teams are blocks, or clusters, that have `rows` rows at a time: team() of teams().
@@ -119,23 +120,11 @@ struct RowTile {
   }
   template <class S>
   KW_WORD S total(Vec<S, lanes>& partial) {
-    return collect(post(partial));
-  }
-  // total in two halves, between which another row's sum may be posted. Every thread of the block calls both.
-  template <class S>
-  KW_WORD S post(Vec<S, lanes>& partial) {
     tree_sum<tree / threads>(partial);
-    const int turn = posts;
-    posts = (posts + 1) % 8;
-    if constexpr (cluster > 1) return cluster_post<threads, cluster>(partial[0], turn);
-    return block_post<threads, rows>(partial[0], turn % 4);
-  }
-  template <class S>
-  KW_WORD S collect(S posted) {
-    const int turn = collects;
-    collects = (collects + 1) % 8;
-    if constexpr (cluster > 1) return cluster_collect<threads, cluster>(posted, turn);
-    return block_collect<threads, rows>(posted, turn % 4);
+    const int now = turn;
+    turn = (turn + 1) % 4;
+    if constexpr (cluster > 1) return cluster_sum<threads, cluster>(partial[0], now);
+    return block_sum<threads, rows>(partial[0], now % 2);
   }
 
   // p[i] = op(elements at i...) for this thread's i < n, rounded once.
@@ -175,7 +164,7 @@ struct RowTile {
 #pragma unroll 1
       for (int g = 1; g < rows; g++)
         if (group() == 0)
-          for (int i = 0; i < vectors; i++) columns.v[i] = columns.v[i] + buffer[g * threads + threadIdx.x % threads].v[i];
+          for (int i = 0; i < vectors; i++) columns.v[i] = columns.v[i] + buffer[g * threads + thread()].v[i];
     }
   }
 
@@ -193,7 +182,7 @@ struct RowTile {
     return out;
   }
 
-  int posts = 0, collects = 0;  // modulo 8
+  int turn = 0;  // modulo 4
 };
 
 }  // namespace kw

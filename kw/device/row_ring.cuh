@@ -3,16 +3,13 @@
 //
 //   RowRing<T, 2, Tile, slots> rows(tile, count, length, p.x, p.dy);        of `count` rows, which ones team() and teams() say
 //   tile.begin();
-//   auto pass = [&](int first) { ... rows.at(0, first + i), rows.at(1, first + i) ... return tile.post(partial); };
-//   rows.for_each(pass, [&](auto posted) {
-//     auto sum = tile.collect(posted);
+//   for (; rows.any(); rows.next()) {
+//     rows.wait();                                          the row is there
+//     auto x = rows.at(0, i), dy = rows.at(1, i);           this thread's vector i of each, in the accumulator's type, i < Tile::vectors
 //     const auto later = rows.later();
-//     ... rows.at(0, i) ...                                this thread's vector i of each tensor, in the accumulator's type
-//     rows.refill(i, later);                               for each i in order, when vector i is used up: its place takes a later one
-//   });
-//
-// for_each calls `pass` for the sums over a row whose first vector is in place `first`, and then the other with what that returned. Where
-// the ring holds two rows, the next row's pass comes first, so that its sum is on its way while this row is worked on (ADR 0015).
+//     rows.refill(i, later);                                for each i in order, when vector i is used up: its place takes a later one
+//   }
+//   rows.drain();
 #pragma once
 #include "kw/device/ring.cuh"
 #include "kw/device/row.cuh"
@@ -36,36 +33,12 @@ struct RowRing {
         if (ahead * vectors + i < slots) fetch(ahead * vectors + i, from, i);
     }
   }
-  // Calls pass(first) -> posted and finish(posted) for each row of the team: see above.
-  template <class Pass, class Finish>
-  KW_WORD void for_each(Pass pass, Finish finish) {
-    constexpr bool two = slots >= 2 * vectors;
-    if (!any()) return drain();
-    ring.template wait<slots - vectors>();
-    auto posted = pass(0);
-    while (true) {
-      const bool more = first + step() < count;
-      auto next = posted;
-      if (two && more) {
-        ring.template wait<two ? slots - 2 * vectors : 0>();
-        next = pass(vectors);
-      }
-      finish(posted);
-      ring.advance(vectors % slots);
-      first += step();
-      if (!more) break;
-      if constexpr (!two) {
-        ring.template wait<slots - vectors>();
-        next = pass(0);
-      }
-      posted = next;
-    }
-    drain();
-  }
+  KW_WORD bool any() const { return first < count; }                // the same for all threads of the team
   KW_WORD int64_t row() const { return first + group; }        // this thread's
   KW_WORD int64_t n() const { return row() < count ? length : 0; }  // its elements: none for a thread beyond the last row
   KW_WORD Vec<acc_t<T>, Tile::vec> at(int t, int i) const { return unpack(ring.template at<T, Tile::vec>(i, t)); }
 
+  KW_WORD void wait() { ring.template wait<slots - vectors>(); }
   struct Source {  // a row to fetch from
     const T* p[tensors];
     int64_t n;
@@ -79,12 +52,16 @@ struct RowRing {
     fetch(i, (i + slots) / vectors == slots / vectors ? rows.near : rows.far, (i + slots) % vectors);
   }
 
+  KW_WORD void next() {
+    ring.advance(vectors % slots);
+    first += step();
+  }
+  KW_WORD void drain() { ring.template wait<0>(); }  // no thread ends with a copy on its way
+
   Ring<slots, tensors, Tile::block> ring;
 
  private:
-  KW_WORD bool any() const { return first < count; }  // the same for all threads of the team
   KW_WORD static int64_t step() { return Tile::teams() * Tile::rows; }
-  KW_WORD void drain() { ring.template wait<0>(); }  // no thread ends with a copy on its way
   KW_WORD Source source(int ahead) const {
     const int64_t of = row() + ahead * step();
     Source s;

@@ -54,9 +54,9 @@ __global__ void copy(const Params p) {
 template <int threads, int groups>
 __global__ void __launch_bounds__(threads* groups) sum(const Params p) {
   for (int round = 0; round < static_cast<int>(p.count); round++) {
-    const int i = (round * groups + threadIdx.x / threads) * threads + kw::tree_lane<threads, 1>(threadIdx.x % threads, 0);
+    const int i = round * threads * groups + threadIdx.x;
     const float x = kw::as<float>(p.in)[i];
-    const auto both = kw::block_sum<threads, groups>(kw::Vec<float, 2>{x, 3.0f - x}, round % 4);
+    const auto both = kw::block_sum<threads, groups>(kw::Vec<float, 2>{x, 3.0f - x}, round % 2);
     kw::as<float>(p.out)[2 * i] = both[0];
     kw::as<float>(p.out)[2 * i + 1] = both[1];
   }

@@ -42,15 +42,12 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_ring(const Backw
   }();
   typename Tile::template Share<A> dweight = {};
 
-  const auto both_sums = [&](int first) {
+  for (; rows.any(); rows.next()) {
     auto partial = tile.sums(Vec<A, 2>{});
+    rows.wait();
 #pragma unroll
-    for (int i = 0; i < vectors; i++)
-      tile.fold(i, partial, add_to_sums(offset), rows.at(0, first + i), rows.at(1, first + i), weight.at(i));
-    return tile.post(partial);
-  };
-  rows.for_each(both_sums, [&](const Vec<A, 2>& posted) {
-    const auto sums = tile.collect(posted);
+    for (int i = 0; i < vectors; i++) tile.fold(i, partial, add_to_sums(offset), rows.at(0, i), rows.at(1, i), weight.at(i));
+    const auto sums = tile.total(partial);
     const A r = inverse_sqrt(fused(sums[0], A(p.inverse_length), A(p.eps)));
     const A k = -r * r * r * (sums[1] * A(p.inverse_length));
     const int64_t n = rows.n();
@@ -64,7 +61,8 @@ __global__ void __launch_bounds__(Tile::block, blocks) backward_ring(const Backw
       if (is_present<W> && n > 0) tile.update(i, dweight, [=](A sum, A x, A dy) { return fused(dy, x * r, sum); }, x, dy);
       if constexpr (!early) rows.refill(i, later);
     }
-  });
+  }
+  rows.drain();
   if constexpr (is_present<W>) {
     using Columns = typename Tile::template Share<A>;
     static_assert(sizeof(Columns) * Tile::block <= rows.ring.bytes);

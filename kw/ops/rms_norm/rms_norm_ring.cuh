@@ -38,14 +38,12 @@ __global__ void __launch_bounds__(Tile::block, blocks) forward_ring(const Forwar
       return rows.at(0, i);
     }
   };
-  const auto squares = [&](int first) {
-    auto partial = tile.sums(A(0));
+  for (; rows.any(); rows.next()) {
+    auto squares = tile.sums(A(0));
+    rows.wait();
 #pragma unroll
-    for (int i = 0; i < vectors; i++) tile.fold(i, partial, [](A s, A x) { return fused(x, x, s); }, x(first + i));
-    return tile.post(partial);
-  };
-  rows.for_each(squares, [&](A posted) {
-    const A scale = inverse_sqrt(fused(tile.collect(posted), A(p.inverse_length), A(p.eps)));
+    for (int i = 0; i < vectors; i++) tile.fold(i, squares, [](A s, A x) { return fused(x, x, s); }, x(i));
+    const A scale = inverse_sqrt(fused(tile.total(squares), A(p.inverse_length), A(p.eps)));
     const auto y = [=](A x, A weight) { return scaled<T, twice>(x, scale, weight + offset); };
     T* y_row = as<T>(p.y, rows.row());
     T* total_row = is_present<R> ? as<T>(p.total, rows.row()) : nullptr;
@@ -57,7 +55,8 @@ __global__ void __launch_bounds__(Tile::block, blocks) forward_ring(const Forwar
       if constexpr (is_present<R>) tile.store(i, total_row, p.length, [](A total) { return total; }, this_x);
       tile.store(i, y_row, p.length, y, this_x, weight.at(i));
     }
-  });
+  }
+  rows.drain();
 }
 
 }  // namespace kw::ops::rms_norm
