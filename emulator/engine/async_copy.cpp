@@ -29,7 +29,9 @@ void land(const Copy& c, u64 e) {
 }
 
 bool is_peer(u64 address) { return engine.peers && address - engine.peers < engine.peer_stride * engine.block_count; }
-Block* owner_of(u64 address) { return is_peer(address) ? engine.blocks[(address - engine.peers) / engine.peer_stride].get() : current->block; }
+Block* owner_of(u64 address) {
+  return is_peer(address) ? engine.blocks[(address - engine.peers) / engine.peer_stride].get() : current->block;
+}
 // In a block's shared memory.
 u64 offset_of(void* p) { return is_peer((u64)p) ? ((u64)p - engine.peers) % engine.peer_stride : (u64)p - engine.shared; }
 Mbarrier* find_mbarrier(void* barrier, void* pc, const char* what) {

@@ -31,9 +31,8 @@ void finish_thread() {
   try_block(b);
   if (!engine.options.detect || b->done != b->thread_count) return;
   const auto known = [&](u32 thread, u32 clock) {
-    return clock <= b->base[thread] || std::any_of(b->threads.begin(), b->threads.end(), [&](const Thread* own) {
-             return !own->clocks.empty() && clock <= own->clocks[thread];
-           });
+    return clock <= b->base[thread] || std::any_of(b->threads.begin(), b->threads.end(),
+                                                   [&](const Thread* own) { return !own->clocks.empty() && clock <= own->clocks[thread]; });
   };
   for (auto& [thread, clock] : b->remote)
     if (!known(thread, clock)) {

@@ -92,11 +92,10 @@ KW_WORD void wait_for_mail(int box, int parity) {
 #else
   int done;
   do {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.s32 %0, 1, 0, p;\n\t}"
-        : "=r"(done)
-        : "r"(detail::shared_address(mailboxes() + box)), "r"(parity)
-        : "memory");
+    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.s32 %0, 1, 0, p;\n\t}"
+                 : "=r"(done)
+                 : "r"(detail::shared_address(mailboxes() + box)), "r"(parity)
+                 : "memory");
   } while (!done);
 #endif
 }
@@ -128,9 +127,9 @@ KW_WORD void send(S* p, const S& value, int box, int rank) {
 #endif
 }
 
-// Which of the `threads` lanes of a cluster of `blocks` blocks a thread stands for. A warp holds 8 neighbours from each quarter of the tree:
-// 8 vectors of 16 bytes are a whole line of 128, and the tree's first two levels, which add lanes far apart, stay inside the warp. The next
-// ones stay inside the block.
+// Which of the `threads` lanes of a cluster of `blocks` blocks a thread stands for. A warp holds 8 neighbours from each quarter of the
+// tree: 8 vectors of 16 bytes are a whole line of 128, and the tree's first two levels, which add lanes far apart, stay inside the warp.
+// The next ones stay inside the block.
 template <int threads, int blocks>
 KW_WORD int cluster_lane() {
   const int thread = threadIdx.x;

@@ -5,10 +5,10 @@
 //   float s = tile.sum(0.f, [](float s, float x) { return fused(x, x, s); }, x);      over the whole row, for every thread of it
 //   tile.store(y_row, n, [=](float x) { return x * s; }, x);        element by element, in the accumulator's type
 //
-// Who owns what never depends on the alignment, only on the tile: vector v of thread() t starts at element (v * threads + t) * vec. Sums run
-// along one canonical tree: the vectors of a row go round `tree` virtual lanes (vector i to lane i % tree), each lane adds its elements in
-// order, and the lanes meet in the tree of reduce.cuh. So a row gives the same bits whatever the tile, the alignment or the other rows, as
-// long as its length alone decides `tree`.
+// Who owns what never depends on the alignment, only on the tile: vector v of thread() t starts at element (v * threads + t) * vec. Sums
+// run along one canonical tree: the vectors of a row go round `tree` virtual lanes (vector i to lane i % tree), each lane adds its elements
+// in order, and the lanes meet in the tree of reduce.cuh. So a row gives the same bits whatever the tile, the alignment or the other rows,
+// as long as its length alone decides `tree`.
 #pragma once
 #include "kw/device/cluster.cuh"
 

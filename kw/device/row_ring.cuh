@@ -34,7 +34,7 @@ struct RowRing {
     }
   }
   KW_WORD bool any() const { return first < count; }                // the same for all threads of the team
-  KW_WORD int64_t row() const { return first + group; }        // this thread's
+  KW_WORD int64_t row() const { return first + group; }             // this thread's
   KW_WORD int64_t n() const { return row() < count ? length : 0; }  // its elements: none for a thread beyond the last row
   KW_WORD Vec<acc_t<T>, Tile::vec> at(int t, int i) const { return unpack(ring.template at<T, Tile::vec>(i, t)); }
 

@@ -196,8 +196,7 @@ template <class T>
 constexpr const char* type_name = sizeof(T) == 2 ? "kw::bf16" : "float";
 
 template <class T>
-void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor, int cluster = 1,
-         int width = 1024) {
+void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor, int cluster = 1, int width = 1024) {
   const int vec = 16 / static_cast<int>(sizeof(T));
   const Rows<T> x(cluster > 1 ? 3 : 2 * rows - 1, length);  // the last round is not full
   std::vector<unsigned char> factors(static_cast<size_t>(length) * 4);
@@ -206,8 +205,8 @@ void row(int threads, int rows, int vectors, int align, int64_t length, const ch
     std::memcpy(factors.data() + 4 * i, &v, 4);
   }
   const size_t sums = static_cast<size_t>(x.count * threads), elements = x.data.size(), bytes = sums * 4 + elements * sizeof(T);
-  const std::string name = kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d, %d, %d>>", type_name<T>, factor, threads,
-                                      rows, vectors, vec, align, cluster, width);
+  const std::string name = kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d, %d, %d>>", type_name<T>, factor, threads, rows,
+                                      vectors, vec, align, cluster, width);
   const auto out = run<unsigned char, T>(name, static_cast<uint32_t>(cluster), static_cast<uint32_t>(threads * rows / cluster), x.data,
                                          bytes, x.count, length, factors, 0, cluster);
   Floats want;
@@ -231,9 +230,11 @@ template <class T>
 void long_row(int threads, int vectors, int align, int64_t length, int width = 1024) {
   const int vec = 16 / static_cast<int>(sizeof(T));
   const Rows<T> x(2, length);
-  const std::string name = kw::format("words::long_row<%s, kw::RowTile<%d, 1, %d, %d, %d, 1, %d>>", type_name<T>, threads, vectors, vec, align, width);
+  const std::string name =
+      kw::format("words::long_row<%s, kw::RowTile<%d, 1, %d, %d, %d, 1, %d>>", type_name<T>, threads, vectors, vec, align, width);
   const auto out = run<float, T>(name, 2, static_cast<uint32_t>(threads), x.data, 2, 2, length);
-  if (!KW_EXPECT(same_bits(out, {sum_of_squares(x.value[0], vec, width), sum_of_squares(x.value[1], vec, width)}))) std::cerr << "  " << name << '\n';
+  if (!KW_EXPECT(same_bits(out, {sum_of_squares(x.value[0], vec, width), sum_of_squares(x.value[1], vec, width)})))
+    std::cerr << "  " << name << '\n';
 }
 
 // Every tile gives the same bits; they are right to what e^x is on a GPU. One row of numbers, one with infinities, one of nothing else.

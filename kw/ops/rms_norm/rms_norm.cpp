@@ -64,7 +64,9 @@ struct NormTile {
   }
 };
 
-int64_t vectors_of(const Problem& p) { return std::max<int64_t>(1, (p.dim("N") + vector_elements(p.dtype("T")) - 1) / vector_elements(p.dtype("T"))); }
+int64_t vectors_of(const Problem& p) {
+  return std::max<int64_t>(1, (p.dim("N") + vector_elements(p.dtype("T")) - 1) / vector_elements(p.dtype("T")));
+}
 
 // Whether this GPU and these rows allow a ring.
 bool ring_is_possible(const Problem& p, const kw_device_facts& gpu) {
@@ -76,33 +78,27 @@ std::optional<NormTile> with_slots(const Problem& p, const kw_device_facts& gpu,
   if (row.cluster > 1 && gpu.arch < 90) return std::nullopt;
   const bool wide = p.dtype("T") == KW_F64;
   const auto threads = static_cast<int32_t>(row.block());
-  const int32_t slot = threads * 16 * tensors, sums = threads * (wide ? 32 : 16) + (row.cluster > 1 ? 4096 : 0), reserved = wide ? 3072 : 1024;
+  const int32_t slot = threads * 16 * tensors, sums = threads * (wide ? 32 : 16) + (row.cluster > 1 ? 4096 : 0),
+                reserved = wide ? 3072 : 1024;
   const int32_t most = (std::min(gpu.shared_per_sm / row.blocks - reserved, gpu.shared_per_block) - sums) / slot;
   if (most < row.vectors) return std::nullopt;
   return NormTile{row, std::min(slots, most)};
 }
 
-// For rows that no block holds, spread over a cluster of blocks, 4 to 8 vectors in a thread, 40 KiB on their way on each multiprocessor.
-// `held`: registers of a vector of what a thread keeps from row to row. Nothing when they are too many.
+// For rows that no block holds, spread over a cluster of blocks: 8 vectors in each of 128 to 512 threads of a block, 256 threads or more on
+// a multiprocessor, three rows in the ring, as far as they fit. `held`: registers of a vector of what a thread keeps from row to row;
+// nothing when they are too many.
 std::optional<NormTile> spread_ring(const Problem& p, const kw_device_facts& gpu, int32_t tensors, int32_t held) {
   if (!ring_is_possible(p, gpu)) return std::nullopt;
   const int64_t need = vectors_of(p);
-  const int32_t tree = row_tree(need);
-  auto threads = static_cast<int32_t>(std::min<uint64_t>(std::bit_ceil(static_cast<uint64_t>((need + 3) / 4)), static_cast<uint64_t>(tree)));
-  int32_t cluster = std::clamp(threads / 256, 1, 16), env_blocks = 0, env_slots = 0;
-  if (const char* e = getenv("KW_RING")) sscanf(e, "%d,%d,%d,%d", &threads, &cluster, &env_blocks, &env_slots);
-  if (gpu.arch < 90) threads = std::min(threads, 1024), cluster = 1;
+  const int32_t tree = gpu.arch < 90 ? 1024 : row_tree(need);
+  int32_t threads = std::clamp<int32_t>(static_cast<int32_t>(std::bit_ceil(static_cast<uint64_t>((need + 7) / 8))), 512, tree);
+  int32_t cluster = threads > 2048 ? 16 : 8, blocks = std::max(1, 256 * cluster / threads);
+  if (gpu.arch < 90) threads = 1024, cluster = blocks = 1;
   const auto vectors = static_cast<int32_t>((need + threads - 1) / threads);
   if (vectors * held > 128) return std::nullopt;
-  RowTile row{threads, 1, vectors, vector_elements(p.dtype("T")), 16, 1, cluster, tree};
-  const int32_t registers = std::min(255, 64 + vectors * held);
-  for (row.blocks = std::clamp<int32_t>(65536 / (registers * static_cast<int32_t>(row.block())), 1, 8); row.blocks > 0; row.blocks--) {
-    if (env_blocks) row.blocks = env_blocks;
-    const int32_t slot = static_cast<int32_t>(row.block()) * 16 * tensors;
-    if (const auto tile = with_slots(p, gpu, row, env_slots ? env_slots : vectors + std::max(1, 40960 / (row.blocks * slot)), tensors); tile && (tile->slots > vectors || row.blocks == 1)) return tile;
-    if (env_blocks) break;
-  }
-  return std::nullopt;
+  return with_slots(p, gpu, {threads, 1, vectors, vector_elements(p.dtype("T")), 16, blocks, cluster, row_tree(need)}, 3 * vectors,
+                    tensors);
 }
 
 // ---- forward -----------------------------------------------------------------------------------------------------------------
@@ -166,17 +162,19 @@ struct RingTile {
 // bytes per thread. 16 KB per multiprocessor are too few (1.2 times the time), 32 to 48 KB best, 64 KB and more cost 1-5 %: reads then
 // disturb the writes.
 constexpr RingTile ring_tiles[] = {
-    {{KW_BF16, 128, 6, 1, 1}, 3},   //  1024: 386
-    {{KW_BF16, 128, 1, 2, 3}, 4},   //  2048: 391
-    {{KW_BF16, 256, 1, 2, 1}, 8},   //  4096: 386 (2026-12-01)
-    {{KW_BF16, 128, 1, 5, 1}, 20},  //  5120: 385 (2026-12-01; 256 x 3 vectors and 10 slots: 386)
-    {{KW_BF16, 1024, 1, 1, 1}, 2},  //  8192: 389
-    {{KW_BF16, 256, 1, 7, 1}, 12},  // 14336: 394
-    {{KW_BF16, 256, 1, 8, 1}, 12},  // 16384: 395
-    {{KW_F32, 256, 1, 1, 2}, 3},    //  1024: 388
-    {{KW_F32, 256, 2, 4, 1}, 5},    //  4096: 390
-    {{KW_F32, 256, 1, 8, 1}, 9},    //  8192: 391
-    {{KW_F32, 512, 1, 8, 1}, 9},    // 16384: 400
+    {{KW_BF16, 128, 6, 1, 1}, 3},       //  1024: 386
+    {{KW_BF16, 128, 1, 2, 3}, 4},       //  2048: 391
+    {{KW_BF16, 256, 1, 2, 1}, 8},       //  4096: 386 (2026-12-01)
+    {{KW_BF16, 128, 1, 5, 1}, 20},      //  5120: 385 (2026-12-01; 256 x 3 vectors and 10 slots: 386)
+    {{KW_BF16, 1024, 1, 1, 1}, 2},      //  8192: 389
+    {{KW_BF16, 256, 1, 7, 1}, 12},      // 14336: 394
+    {{KW_BF16, 256, 1, 8, 1}, 12},      // 16384: 395
+    {{KW_BF16, 1024, 1, 4, 2}, 12, 8},  // 32768: 396 (2026-12-01)
+    {{KW_F32, 256, 1, 1, 2}, 3},        //  1024: 388
+    {{KW_F32, 256, 2, 4, 1}, 5},        //  4096: 390
+    {{KW_F32, 256, 1, 8, 1}, 9},        //  8192: 391
+    {{KW_F32, 1024, 1, 4, 2}, 12, 8},   // 16384: 396 (2026-12-01)
+    {{KW_F32, 512, 1, 8, 1}, 9},        // 16384 where there are no clusters: 400
 };
 
 // The tile for a ring, or nothing when this GPU has none, rows are not aligned, or the `tensors` (x, dy and perhaps dtotal) of a row do not
@@ -238,8 +236,8 @@ void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) 
   else if (const auto spread = spread_ring(p, gpu, tensors, p.has("weight") ? sums + 4 : 0))
     kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", spread->row, format(", %d", spread->slots), spread->slots);
   else
-    kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long",
-           long_row_tile(p, type, p.dim("N"), 2, 1, row_tree(vectors_of(p))), "");
+    kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long", long_row_tile(p, type, p.dim("N"), 2, 1, row_tree(vectors_of(p))),
+           "");
   if (p.has("weight"))
     out.kernel("kw/ops/rms_norm/rms_norm_backward.cuh",
                format("kw::ops::rms_norm::sum_parts<%s, %s>", type == KW_F64 ? "double" : "float", p.type("W")));

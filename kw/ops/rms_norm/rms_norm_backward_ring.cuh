@@ -1,6 +1,6 @@
-// The backward of rms_norm_backward.cuh with x and dy in shared memory (kw/device/row_ring.cuh) in place of registers: while a row's sums are
-// awaited, the next rows are on their way, and each vector makes room for a later one the moment it has been used up. From sm_80 on, for
-// rows aligned to 16 bytes; with a tile that is a cluster, from sm_90 on, a row is shared by several blocks. The sums go along the same
+// The backward of rms_norm_backward.cuh with x and dy in shared memory (kw/device/row_ring.cuh) in place of registers: while a row's sums
+// are awaited, the next rows are on their way, and each vector makes room for a later one the moment it has been used up. From sm_80 on,
+// for rows aligned to 16 bytes; with a tile that is a cluster, from sm_90 on, a row is shared by several blocks. The sums go along the same
 // tree, so dx has the same bits.
 #pragma once
 #include "kw/device/row_ring.cuh"
