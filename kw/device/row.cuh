@@ -122,7 +122,7 @@ struct RowTile {
   KW_WORD S total(Vec<S, lanes>& partial) {
     tree_sum<tree / threads>(partial);
     const int now = turn;
-    turn = (turn + 1) % 4;
+    turn = (turn + 1) % 8;
     if constexpr (cluster > 1) return cluster_sum<threads, cluster>(partial[0], now);
     return block_sum<threads, rows>(partial[0], now % 2);
   }
@@ -182,7 +182,7 @@ struct RowTile {
     return out;
   }
 
-  int turn = 0;  // modulo 4
+  int turn = 0;  // modulo 8
 };
 
 }  // namespace kw
