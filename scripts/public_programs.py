@@ -24,6 +24,7 @@ import os
 import re
 import resource
 import shlex
+import signal
 import subprocess
 import tempfile
 import time
@@ -36,6 +37,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "public-programs.json"
 PAGE = ROOT / "docs" / "public-programs.md"
 KW = Path(os.environ.get("KW_BUILD", ROOT / "build")).resolve() / "kw"
 LIMIT_S = 60
+MOST_MEMORY = 6 << 30
 FOREIGN = re.compile(
     r"#\s*include\s*[<\"](cub/|thrust/|cusparse|cufft|cusolver|cudnn|nccl|mpi\.|cutlass|cute/|nvrtc|nvtx|nvToolsExt|nvml|npp|nvshmem"
     r"|cublasLt|cublasXt|cudss|cutensor|nvjpeg|nvgraph|texture_|mma\.h|cudaProfiler|nvcomp|rmm/|raft/|cuco/)"
@@ -162,7 +164,19 @@ BAD = re.compile(r"\bfail(ed|ure|s)?\b|\bmismatch|\bincorrect\b|\binvalid\b|\bwr
 
 def limits():
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT_S, LIMIT_S + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (12 << 40, 12 << 40))
+
+
+def resident_bytes(session):
+    """Of all processes of a session."""
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if fields[3] == str(session):
+            total += int(fields[21]) * 4096
+    return total
 
 
 def attempt(program, folder, level, extra):
@@ -179,20 +193,26 @@ def attempt(program, folder, level, extra):
     for name, value in program.get("set", {}).items():
         command += ["--set", f"{name}={value}"]
     begin = time.monotonic()
-    try:
-        done = subprocess.run(
-            [*command, "--", *arguments], cwd=folder, capture_output=True, text=True, errors="replace", timeout=5 * LIMIT_S, preexec_fn=limits
-        )
-    except subprocess.TimeoutExpired as e:
-        return {"arguments": arguments, "built": True, "status": 152, "seconds": 5 * LIMIT_S, "out": str(e.stdout)[-3000:], "findings": []}
+    with tempfile.TemporaryFile("w+", errors="replace") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
+        # A session of its own: what the program started ends with it.
+        child = subprocess.Popen([*command, "--", *arguments], cwd=folder, stdout=out, stderr=err, preexec_fn=limits, start_new_session=True)
+        while (status := child.poll()) is None:
+            time.sleep(0.2)
+            if time.monotonic() - begin > 5 * LIMIT_S or resident_bytes(child.pid) > MOST_MEMORY:
+                os.killpg(child.pid, signal.SIGKILL)
+                status = child.wait()
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read()[-6000:])
     found = json.loads(report.read_text()) if report.is_file() else None
     return {
         "arguments": arguments,
-        "built": found is not None,
-        "status": found["exit_status"] if found else done.returncode,
+        "built": found is not None or status < 0,
+        "status": found["exit_status"] if found else 137 if status < 0 else status,
         "seconds": round(time.monotonic() - begin, 1),
-        "out": done.stdout[-6000:],
-        "err": done.stderr[-6000:],
+        "out": texts[0],
+        "err": texts[1],
         "findings": [{k: f[k] for k in ("severity", "kind", "kernel", "at", "what")} for f in found["findings"]] if found else [],
     }
 

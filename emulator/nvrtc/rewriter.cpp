@@ -135,11 +135,25 @@ class Rewriter {
       return past_void_cast(next(i));
     } else if (w == "NULL" && in_launch_) {
       out_.text += "nullptr";
+    } else if (calls_member_template(i)) {
+      out_.text += "template " + w;
     } else {
       return is(next(i), "=") && !is(next(i) + 1, "=") ? step_initialiser(i) : 0;
     }
     previous_ = w;
     return i + 1;
+  }
+  // X<T>::f<n>(...): nvcc does without the `template` that C++ asks for when X<T> depends on a parameter.
+  bool calls_member_template(size_t i) const {
+    if (i < 2 || !is(i - 1, "::") || !is(i - 2, ">") || !is(i + 1, "<")) return false;
+    int depth = 0;
+    for (size_t k = i + 1; k < tokens_.size(); k++) {
+      depth += is(k, "<") - is(k, ">");
+      if (!depth) return is(k + 1, "(");
+      bool plain = is_word(k) || tokens_[k].kind == kNumber || tokens_[k].kind == kSpace;
+      if (!plain && !is(k, "<") && !is(k, ">") && !is(k, ",") && !is(k, "::")) return false;
+    }
+    return false;
   }
   // Behind "(" and, if there is one, a cast to void*: the kernel's type tells what its arguments are.
   size_t past_void_cast(size_t open) const {
@@ -228,7 +242,9 @@ class Rewriter {
     size_t end = closing(open);
     std::string kernel = out_.text.substr(starts_[begin]), name;
     out_.text.resize(starts_[begin]);
-    while (!kernel.empty() && isspace((unsigned char)kernel.back())) kernel.pop_back();
+    int lines = 0;  // that would be lost with the space before "<<<"
+    for (; !kernel.empty() && (isspace((unsigned char)kernel.back()) || kernel.back() == '\\'); kernel.pop_back())
+      lines += kernel.back() == '\n';
     for (char c : kernel)
       if (c != '\\' && c != '"' && !isspace((unsigned char)c)) name += c;
     out_.text += "kwemu_start(kwemu_config(";
@@ -239,6 +255,7 @@ class Rewriter {
     range(open + 1, end);
     in_launch_ = false;
     out_.text += ")";
+    for (; lines; lines--) out_.text += in_macro_ ? "\\\n" : "\n";
     previous_ = ")";
     return end + 1;
   }
