@@ -15,7 +15,7 @@ the first 60 of these.
 
 Arguments are cut by one rule, because a program for a GPU does more work than a processor can in a minute: the number of repetitions (by
 the program's own usage line, else the last number) becomes 1; of the other numbers those above 256 become at most 65536 if there is one,
-256 if there are two, 64 if there are more; after a time-out all above 64 are divided by 4, at most twice. LIMIT_S is processor time.
+256 if there are two, 64 if there are more; after a time-out all above 16 are divided by 4 (16 stay), at most twice. LIMIT_S is processor time.
 """
 
 import argparse
@@ -36,7 +36,7 @@ LIST = ROOT / "benchmarks" / "public_programs.json"
 RESULTS = ROOT / "benchmarks" / "results" / "public-programs.json"
 PAGE = ROOT / "docs" / "public-programs.md"
 KW = Path(os.environ.get("KW_BUILD", ROOT / "build")).resolve() / "kw"
-LIMIT_S = 60
+LIMIT_S = int(os.environ.get("LIMIT_S", 60))
 MOST_MEMORY = 6 << 30
 FOREIGN = re.compile(
     r"#\s*include\s*[<\"](cub/|thrust/|cusparse|cufft|cusolver|cudnn|nccl|mpi\.|cutlass|cute/|nvrtc|nvtx|nvToolsExt|nvml|npp|nvshmem"
@@ -147,7 +147,7 @@ def cut(arguments, usage, level):
     for i in integers:
         value = 1 if i == repeat else min(int(arguments[i]), most) if i in big else int(arguments[i])
         for _ in range(level):
-            value = max(value // 4, 64) if value > 64 else value
+            value = max(value // 4, 16) if value > 16 else value
         out[i] = str(value)
     return out
 

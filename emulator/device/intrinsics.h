@@ -212,9 +212,9 @@ KWEMU_INLINE unsigned __match_all_sync(unsigned mask, T x, int* all) {
   *all = same == mask;
   return *all ? mask : 0;
 }
-KWEMU_INLINE size_t __cvta_generic_to_shared(const void* p) { return (size_t)p; }
+KWEMU_INLINE size_t __cvta_generic_to_shared(const void* p) { return kwemu_shared_offset(p); }
 KWEMU_INLINE size_t __cvta_generic_to_global(const void* p) { return (size_t)p; }
-KWEMU_INLINE void* __cvta_shared_to_generic(size_t p) { return (void*)p; }
+KWEMU_INLINE void* __cvta_shared_to_generic(size_t p) { return kwemu_shared_address(p); }
 KWEMU_INLINE void* __cvta_global_to_generic(size_t p) { return (void*)p; }
 #define __builtin_assume(x) ((void)0)
 #define __brkpt() ((void)0)
@@ -225,7 +225,7 @@ KWEMU_INLINE double kwemu_sinpi(double x, int quarter) {
   double whole = rint(2 * x), rest = (x - whole / 2) * 3.14159265358979323846;
   int turn = ((int)fmod(whole, 4.) + quarter) & 3;
   double v = turn & 1 ? cos(rest) : sin(rest);
-  return turn & 2 ? -v : v;
+  return (turn & 2 ? -v : v) + 0.;
 }
 KWEMU_INLINE double kwemu_erfinv(double y) {  // Newton's method on erf, from a logarithmic first guess
   if (!(y > -1 && y < 1)) return y == 1 ? __builtin_inf() : y == -1 ? -__builtin_inf() : __builtin_nan("");

@@ -60,7 +60,9 @@ KWEMU_INLINE double min(double a, double b) { return fmin(a, b); }
 KWEMU_INLINE float rsqrtf(float x) { return 1.f / sqrtf(x); }
 KWEMU_INLINE double rsqrt(double x) { return 1. / sqrt(x); }
 KWEMU_INLINE float rsqrt(float x) { return rsqrtf(x); }
+#ifndef KWEMU_PROGRAM
 KWEMU_INLINE float exp10f(float x) { return powf(10.f, x); }
+#endif
 KWEMU_INLINE float rcbrtf(float x) { return 1.f / cbrtf(x); }
 KWEMU_INLINE float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 KWEMU_INLINE float __saturatef(float x) { return x > 0.f ? (x < 1.f ? x : 1.f) : 0.f; }

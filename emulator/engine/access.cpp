@@ -97,7 +97,7 @@ inline __attribute__((always_inline)) Region* find_shared(u64 address, u64 bytes
     return offset + bytes <= engine.dynamic_offset + engine.launch.shared_bytes ? &engine.in_place->shared : nullptr;
   if (offset >= engine.shared_bytes) return nullptr;
   u16 s = engine.module->shared_map[offset >> 4];
-  if (s == 0xffff) return nullptr;
+  if (s >= kGuardUnit) return nullptr;
   const Symbol& symbol = engine.module->shared_symbols[s];
   return offset >= symbol.lo && offset + bytes <= symbol.hi ? &engine.in_place->shared : nullptr;
 }
@@ -150,8 +150,10 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
   } else if (address - engine.shared < engine.shared_bytes) {
     shared = true;
     r = find_shared(address, bytes);
-    if (!r) [[unlikely]]
+    if (!r) [[unlikely]] {
+      if (engine.module->shared_map[(address - engine.shared) >> 4] == kGuardUnit) return;
       shared_region(address, bytes, pc, kind);
+    }
   } else if (engine.peers && address - engine.peers < engine.peer_stride * engine.block_count) {
     shared = true;
     r = peer_region(address, pc);
@@ -215,3 +217,5 @@ KWEMU_EXPORT void* kwemu_memset(void* to, int value, size_t n) {
   if (n) access((u64)to, n, kWrite, KWEMU_PC);
   return memset(to, value, n);
 }
+KWEMU_EXPORT unsigned long kwemu_shared_offset(const void* p) { return (u64)p - engine.shared; }
+KWEMU_EXPORT char* kwemu_shared_address(unsigned long offset) { return (char*)engine.shared + offset; }

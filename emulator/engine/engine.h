@@ -76,6 +76,7 @@ struct Kernel {
   const kwemu_kernel* entry = nullptr;
   u32 max_dynamic = 0;  // bytes of dynamic shared memory that a launch may ask for
 };
+constexpr u16 kNoUnit = 0xffff, kGuardUnit = 0xfffe;  // nobody's; the compiler's own, which says whether a constructor ran
 struct Module {  // a loaded host library that g++ made from device code
   void* handle = nullptr;
   int file = -1;                            // its bytes, for addr2line
@@ -83,7 +84,7 @@ struct Module {  // a loaded host library that g++ made from device code
   u64 shared_bytes = 0, static_shared = 0;  // thread-local segment, with gaps and without
   u64 dynamic_offset = 0;                   // of the dynamic shared memory in the segment; == shared_bytes if the code has none
   std::vector<Symbol> shared_symbols, variables;
-  std::vector<u16> shared_map;  // 16-byte unit of the segment -> symbol
+  std::vector<u16> shared_map;  // 16-byte unit of the segment -> symbol, or one of these:
   std::map<u64, std::unique_ptr<Region>> variable_regions;
   std::deque<Kernel> kernels;
   u32 arch = 0;

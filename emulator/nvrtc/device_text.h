@@ -3,7 +3,8 @@
 #include "emulator/engine/engine.h"
 
 namespace kwemu {
-extern "C" const char kwemu_text_abi[], kwemu_text_qualifiers[], kwemu_text_language[], kwemu_text_math[], kwemu_text_intrinsics[];
+extern "C" const char kwemu_text_abi[], kwemu_text_qualifiers[], kwemu_text_language[], kwemu_text_math[], kwemu_text_intrinsics[],
+    kwemu_text_ptx[];
 extern "C" const char kwemu_text_program[];  // of programs only
 struct ToolkitFile {
   const char *name, *text;

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "emulator/nvrtc/lexer.h"
+#include "emulator/nvrtc/ptx.h"
 
 namespace kwemu {
 namespace {
@@ -60,10 +61,14 @@ class Rewriter {
       if (t.text == "namespace") namespace_opens_ = true;
       if (t.text == "__device__" || t.text == "__global__") note_device_function(i);
       if (t.text == "extern") return step_extern(i);
+      if (t.text == "asm" || t.text == "__asm__" || t.text == "__asm")
+        if (size_t end = step_asm(i)) return end;
       if (size_t end = step_builtin(i)) return end;
       if (dialect_.program)
         if (size_t end = step_program_word(i)) return end;
     }
+    if (dialect_.program && t.text == "(")
+      if (size_t end = step_address(i)) return end;
     emit(i);
     return i + 1;
   }
@@ -107,6 +112,64 @@ class Rewriter {
     out_.text += "kwemu_" + w + "()";
     previous_ = ")";
     return i + 1;
+  }
+
+  // ---- inline PTX: becomes C++ -----------------------------------------------------------------------------------------------
+  std::string joined(size_t begin, size_t end) const {
+    std::string text;
+    for (size_t k = begin; k < end; k++) text += tokens_[k].kind == kSpace ? " " : tokens_[k].text == "\\" ? " " : tokens_[k].text;
+    return text;
+  }
+  static void append_string(std::string& text, const std::string& literal) {  // without its quotes and escapes
+    for (size_t k = 1; k + 1 < literal.size(); k++) {
+      if (literal[k] != '\\') {
+        text += literal[k];
+      } else {
+        k++;
+        text += literal[k] == 'n' ? '\n' : literal[k] == 't' ? '\t' : literal[k];
+      }
+    }
+  }
+  size_t step_asm(size_t i) {
+    size_t open = next(i);
+    while (is(open, "volatile") || is(open, "__volatile__") || is(open, "inline")) open = next(open);
+    if (!is(open, "(")) return 0;
+    const size_t end = closing(open);
+    InlineAsm code;
+    size_t k = next(open);
+    for (; k < end; k = next(k)) {  // the text: nothing but strings
+      if (tokens_[k].kind != kString && !is(k, "\\")) break;
+      if (tokens_[k].kind == kString) append_string(code.text, tokens_[k].text);
+    }
+    if (is_host_assembly(code.text)) return 0;
+    std::string missing = k < end && !is(k, ":") && !is(k, "::") ? "a text that is not all strings" : "", text;
+    int part = 0;
+    for (AsmOperand now; k < end && missing.empty(); k = next(k)) {
+      if (is(k, ":") || is(k, "::")) {
+        part += is(k, ":") ? 1 : 2;
+      } else if (part < 3 && tokens_[k].kind == kString && is(next(k), "(")) {
+        const size_t close = closing(next(k));
+        now.constraint = tokens_[k].text;
+        now.expression = joined(next(k) + 1, close);
+        code.operands.push_back(now);
+        code.outputs += part == 1;
+        now = {};
+        k = close;
+      } else if (part < 3 && is(k, "[")) {
+        now.name = tokens_[next(k)].text;
+        k = next(next(k));
+      }
+    }
+    if (missing.empty()) text = translate_ptx(code, missing);
+    if (!missing.empty()) text = "_Pragma(\"GCC error \\\"the emulator has no PTX for " + missing + "\\\"\")";
+    int lines = 0;
+    for (size_t n = i; n <= end && n < tokens_.size(); n++)
+      for (char c : tokens_[n].text) lines += c == '\n';
+    Dialect plain = dialect_;
+    out_.text += Rewriter(text, file_, plain, line_, true).run().text;
+    for (line_ += lines; lines; lines--) out_.text += in_macro_ ? "\\\n" : "\n";
+    previous_ = ")";
+    return end + 1;
   }
 
   // ---- whole programs -------------------------------------------------------------------------------------------------------
@@ -155,13 +218,35 @@ class Rewriter {
     }
     return false;
   }
+  // (void*)kernel: with its type forgotten, its address alone must be enough to launch it.
+  size_t step_address(size_t i) {
+    size_t end = past_void_cast_at(i);
+    if (!end || previous_ == "sizeof") return 0;
+    while (end < tokens_.size() && tokens_[end].kind == kSpace) end++;
+    if (is(end, "&")) end = next(end);
+    if (!is_word(end) || !dialect_.kernels.count(tokens_[end].text)) return 0;
+    size_t last = end;
+    if (is(next(end), "<"))
+      for (int depth = 0; ++last < tokens_.size();) {
+        depth += is(last, "<") - is(last, ">");
+        if (!depth && !tokens_[last].text.empty() && is(last, ">")) break;
+      }
+    out_.text += "kwemu_kernel_address(";
+    for (; end <= last && end < tokens_.size(); end++) emit(end);
+    out_.text += ")";
+    previous_ = ")";
+    return last + 1;
+  }
   // Behind "(" and, if there is one, a cast to void*: the kernel's type tells what its arguments are.
   size_t past_void_cast(size_t open) const {
-    size_t i = next(open);
-    if (!is(i, "(")) return open + 1;
+    size_t end = past_void_cast_at(next(open));
+    return end ? end : open + 1;
+  }
+  size_t past_void_cast_at(size_t i) const {  // 0: there is no cast
+    if (!is(i, "(")) return 0;
     size_t word = next(i);
     if (is(word, "const")) word = next(word);
-    return is(word, "void") && is(next(word), "*") && is(next(next(word)), ")") ? next(next(word)) + 1 : open + 1;
+    return is(word, "void") && is(next(word), "*") && is(next(next(word)), ")") ? next(next(word)) + 1 : 0;
   }
   const std::string* new_value(const std::string& name) {
     for (auto& [n, value] : dialect_.initialisers) {
@@ -328,14 +413,19 @@ class Rewriter {
   }
 
   void note_device_function(size_t i) {
+    const bool kernel = is(i, "__global__");
     for (; i < tokens_.size() && !is(i, ";") && !is(i, "{") && !is(i, "="); i = next(i)) {
       if (is(i, "__launch_bounds__") || is(i, "__align__") || is(i, "__attribute__") || is(i, "alignas"))
         i = closing(next(i));
       else if (is_word(i) && is(next(i), "("))
-        return void(out_.device_functions.insert(is(i, "operator") ? "operator" : tokens_[i].text));
+        return note_name(is(i, "operator") ? "operator" : tokens_[i].text, kernel);
       else if (is(i, "operator"))
         return void(out_.device_functions.insert("operator"));
     }
+  }
+  void note_name(const std::string& name, bool kernel) {
+    out_.device_functions.insert(name);
+    if (kernel) dialect_.kernels.insert(name);
   }
   void note_c_kernel(size_t i) {
     bool kernel = false;

@@ -82,7 +82,8 @@ std::string prefix_text() {
                                                        {"kwemu_program.h", kwemu_text_program},
                                                        {"kwemu_language.h", kwemu_text_language},
                                                        {"kwemu_math.h", kwemu_text_math},
-                                                       {"kwemu_intrinsics.h", kwemu_text_intrinsics}};
+                                                       {"kwemu_intrinsics.h", kwemu_text_intrinsics},
+                                                       {"kwemu_ptx.h", kwemu_text_ptx}};
   for (auto& [name, part] : parts) text += std::string("#line 1 \"") + name + "\"\n" + part + "\n";
   return text;
 }
