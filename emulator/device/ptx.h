@@ -117,7 +117,7 @@ constexpr bool kwemu_is_two<kwemu_two<T>> = true;
     return T(e);                               \
   }
 // The precision of double is spared for double.
-#define KWEMU_PTX_MATH(name, f) KWEMU_PTX1(name, sizeof(T) == 8 ? (double)f((double)a) : (double)f##f((float)a))
+#define KWEMU_PTX_MATH(name, libm) KWEMU_PTX1(name, sizeof(T) == 8 ? (double)::libm((double)a) : (double)::libm##f((float)a))
 // clang-format off
 KWEMU_PTX2(add, U(a) + U(b))
 KWEMU_PTX2(sub, U(a) - U(b))

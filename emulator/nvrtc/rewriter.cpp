@@ -21,10 +21,12 @@ class Rewriter {
  private:
   size_t next(size_t i) const {  // the next token that is not space; tokens_.size() at the end
     do i++;
-    while (i < tokens_.size() && tokens_[i].kind == kSpace);
+    while (i < tokens_.size() && is_space(i));
     return i;
   }
   bool is(size_t i, const char* text) const { return i < tokens_.size() && tokens_[i].text == text; }
+  // A macro's lines are joined by backslashes, which mean nothing.
+  bool is_space(size_t i) const { return tokens_[i].kind == kSpace || (in_macro_ && tokens_[i].text == "\\"); }
   bool is_word(size_t i) const { return i < tokens_.size() && tokens_[i].kind == kWord; }
   void range(size_t begin, size_t end) {
     for (size_t i = begin; i < end && out_.error.empty();) {
@@ -117,7 +119,7 @@ class Rewriter {
   // ---- inline PTX: becomes C++ -----------------------------------------------------------------------------------------------
   std::string joined(size_t begin, size_t end) const {
     std::string text;
-    for (size_t k = begin; k < end; k++) text += tokens_[k].kind == kSpace ? " " : tokens_[k].text == "\\" ? " " : tokens_[k].text;
+    for (size_t k = begin; k < end; k++) text += is_space(k) ? " " : tokens_[k].text;
     return text;
   }
   static void append_string(std::string& text, const std::string& literal) {  // without its quotes and escapes
@@ -138,8 +140,8 @@ class Rewriter {
     InlineAsm code;
     size_t k = next(open);
     for (; k < end; k = next(k)) {  // the text: nothing but strings
-      if (tokens_[k].kind != kString && !is(k, "\\")) break;
-      if (tokens_[k].kind == kString) append_string(code.text, tokens_[k].text);
+      if (tokens_[k].kind != kString) break;
+      append_string(code.text, tokens_[k].text);
     }
     if (is_host_assembly(code.text)) return 0;
     std::string missing = k < end && !is(k, ":") && !is(k, "::") ? "a text that is not all strings" : "", text;
@@ -196,6 +198,8 @@ class Rewriter {
       out_.text += w + "(";
       previous_ = "(";
       return past_void_cast(next(i));
+    } else if (w == "static" && is(next(i), "__shared__")) {  // the word that __shared__ becomes is static already
+      return i + 1;
     } else if (w == "NULL" && in_launch_) {
       out_.text += "nullptr";
     } else if (calls_member_template(i)) {
@@ -285,7 +289,7 @@ class Rewriter {
   // The first token of the kernel's name in front of "<<<": ns::kernel<T, 4>
   size_t kernel_begin(size_t i) const {
     const auto before = [&](size_t k) {
-      while (k > 0 && tokens_[k - 1].kind == kSpace) k--;
+      while (k > 0 && is_space(k - 1)) k--;
       return k;
     };
     size_t at = before(i);
@@ -321,8 +325,6 @@ class Rewriter {
       depth += (is(close, "(") || is(close, "{")) - (is(close, ")") || is(close, "}"));
     }
     size_t open = close < tokens_.size() ? next(close + 2) : tokens_.size();
-    if (in_macro_)
-      while (is(open, "\\")) open = next(open);
     if (begin == i || !is(open, "(")) return fail("expected `kernel<<<grid, block>>>(arguments)`"), tokens_.size();
     size_t end = closing(open);
     std::string kernel = out_.text.substr(starts_[begin]), name;
