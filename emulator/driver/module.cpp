@@ -47,6 +47,7 @@ void read_symbols(Module* m, const char* bytes, u64 size) {
           m->static_shared += y.st_size;
         }
       } else if (ELF64_ST_TYPE(y.st_info) == STT_OBJECT && name.find("kwemu_") == std::string::npos && name.rfind("_ZGV", 0)) {
+        x.writable = y.st_shndx < header->e_shnum && (sections[y.st_shndx].sh_flags & SHF_WRITE);
         m->variables.push_back(x);  // but the guards of a function's own statics, which the compiler reads and writes
       }
     }
@@ -56,7 +57,7 @@ void read_symbols(Module* m, const char* bytes, u64 size) {
   std::sort(m->variables.begin(), m->variables.end(), by_place);
   m->shared_map.assign(m->shared_bytes / 16 + 2, kNoUnit);
   for (size_t i = 0; i < m->shared_symbols.size(); i++)
-    for (u64 o = m->shared_symbols[i].lo >> 4; o <= (m->shared_symbols[i].hi - 1) >> 4; o++) 
+    for (u64 o = m->shared_symbols[i].lo >> 4; o <= (m->shared_symbols[i].hi - 1) >> 4; o++)
       m->shared_map[o] = m->shared_symbols[i].name.rfind("_ZGV", 0) ? (u16)i : kGuardUnit;
 }
 

@@ -30,11 +30,29 @@ void spin() {  // a volatile read or an atomic: others get a turn, so that what 
   }
 }
 
+// The variable that ends in the gap (assembly.cpp puts 256 bytes between two) where the address lies.
+const Symbol* variable_before(u64 address) {
+  const Symbol* best = nullptr;
+  for (const Symbol& s : engine.module->variables)
+    if (s.writable && address - engine.module->bias - s.hi < 256 && (!best || s.hi > best->hi)) best = &s;
+  return best;
+}
+
+[[noreturn]] void beyond_variable(const Symbol& s, u64 address, u64 bytes, int kind, void* pc) {
+  report("global-oob", pc, "%s of %llu bytes at byte %llu of %llu of variable %s", verb(kind), (ull)bytes,
+         (ull)(address - engine.module->bias - s.lo), (ull)(s.hi - s.lo), s.name.c_str());
+  stop_launch();
+}
+
 void other_memory(u64 address, u64 bytes, int kind, void* pc) {
   if (address >= engine.module->lo && address < engine.module->hi) {
     Region* r = variable_region(address);
     if (r && engine.options.access) note_access(r, address, bytes, kind, false, pc);
-    if (!r || !engine.options.detect) return;
+    if (!engine.options.detect) return;
+    if (!r) {
+      if (const Symbol* s = variable_before(address)) beyond_variable(*s, address, bytes, kind, pc);
+      return;
+    }
     if (address + bytes > r->hi) {
       report("global-oob", pc, "%s of %llu bytes at %s", verb(kind), (ull)bytes, name_of_address(r, address).c_str());
       stop_launch();
@@ -50,6 +68,8 @@ void other_memory(u64 address, u64 bytes, int kind, void* pc) {
     report("local-oob", pc, "%s of another thread's local memory", verb(kind));
   else if (address < 4096)
     report("null-pointer", pc, "%s at address %llu of a null pointer", verb(kind), (ull)address);
+  else if (const Symbol* s = variable_before(address))
+    beyond_variable(*s, address, bytes, kind, pc);
   else
     report("host-memory", pc, "%s of %llu bytes at %p, which is not device memory", verb(kind), (ull)bytes, (void*)address);
   stop_launch();

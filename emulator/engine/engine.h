@@ -68,6 +68,7 @@ struct Region {  // one device allocation, one device variable, or the shared me
 struct Symbol {
   u64 lo, hi;
   std::string name;
+  bool writable = true;
 };
 struct Module;
 struct Kernel {
