@@ -112,10 +112,11 @@ KWEMU_EXPORT int cublasGemmEx(void* h, int ta, int tb, int m, int n, int k, cons
   return cublasGemmStridedBatchedEx(h, ta, tb, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta, c, c_type, ldc, 0, 1, compute,
                                     how);
 }
-KWEMU_EXPORT int cublasGemmBatchedEx(void* h, int ta, int tb, int m, int n, int k, const void* alpha, const void* const* a, int a_type, int lda,
-                                     const void* const* b, int b_type, int ldb, const void* beta, void* const* c, int c_type, int ldc,
-                                     int count, int compute, int how) {
+KWEMU_EXPORT int cublasGemmBatchedEx(void* h, int ta, int tb, int m, int n, int k, const void* alpha, const void* const* a, int a_type,
+                                     int lda, const void* const* b, int b_type, int ldb, const void* beta, void* const* c, int c_type,
+                                     int ldc, int count, int compute, int how) {
   for (int i = 0; i < count; i++)
-    if (int e = cublasGemmEx(h, ta, tb, m, n, k, alpha, a[i], a_type, lda, b[i], b_type, ldb, beta, c[i], c_type, ldc, compute, how)) return e;
+    if (int e = cublasGemmEx(h, ta, tb, m, n, k, alpha, a[i], a_type, lda, b[i], b_type, ldb, beta, c[i], c_type, ldc, compute, how))
+      return e;
   return kSuccess;
 }

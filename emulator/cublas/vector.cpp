@@ -62,60 +62,60 @@ KWEMU_EXPORT int cublasGetPointerMode_v2(void*, int* mode) { return *mode = poin
 KWEMU_EXPORT int cublasDotEx(void*, int n, const void* x, int x_type, int ix, const void* y, int y_type, int iy, void* out, int type, int) {
   return dot(n, {x, x_type, ix}, {y, y_type, iy}, out, type);
 }
-KWEMU_EXPORT int cublasAxpyEx(void*, int n, const void* alpha, int alpha_type, const void* x, int x_type, int ix, void* y, int y_type, int iy,
-                              int) {
+KWEMU_EXPORT int cublasAxpyEx(void*, int n, const void* alpha, int alpha_type, const void* x, int x_type, int ix, void* y, int y_type,
+                              int iy, int) {
   Vector from{x, x_type, ix}, to{y, y_type, iy};
   double a = scalar(alpha, alpha_type);
   return each(n, {from, to}, [&](i64 i) { to.set(i, n, a * from.at(i, n) + to.at(i, n)); });
 }
-#define KWEMU_VECTORS(letter, T, type, amax)                                                                                       \
-  KWEMU_EXPORT int cublas##letter##dot_v2(void*, int n, const T* x, int ix, const T* y, int iy, T* out) {                                \
-    return dot(n, {x, type, ix}, {y, type, iy}, out, type);                                                                              \
-  }                                                                                                                                      \
-  KWEMU_EXPORT int cublas##letter##axpy_v2(void* h, int n, const T* alpha, const T* x, int ix, T* y, int iy) {                           \
-    return cublasAxpyEx(h, n, alpha, type, x, type, ix, y, type, iy, type);                                                              \
-  }                                                                                                                                      \
-  KWEMU_EXPORT int cublas##letter##scal_v2(void*, int n, const T* alpha, T* x, int ix) {                                                 \
-    Vector v{x, type, ix};                                                                                                               \
-    double a = scalar(alpha, type);                                                                                                      \
-    return each(n, {v}, [&](i64 i) { v.set(i, n, a * v.at(i, n)); });                                                                    \
-  }                                                                                                                                      \
-  KWEMU_EXPORT int cublas##letter##copy_v2(void*, int n, const T* x, int ix, T* y, int iy) {                                             \
-    Vector from{x, type, ix}, to{y, type, iy};                                                                                           \
-    return each(n, {from, to}, [&](i64 i) { to.set(i, n, from.at(i, n)); });                                                             \
-  }                                                                                                                                      \
-  KWEMU_EXPORT int cublas##letter##swap_v2(void*, int n, T* x, int ix, T* y, int iy) {                                                   \
-    Vector a{x, type, ix}, b{y, type, iy};                                                                                               \
-    return each(n, {a, b}, [&](i64 i) {                                                                                                  \
-      double was = a.at(i, n);                                                                                                           \
-      a.set(i, n, b.at(i, n));                                                                                                           \
-      b.set(i, n, was);                                                                                                                  \
-    });                                                                                                                                  \
-  }                                                                                                                                      \
-  KWEMU_EXPORT int cublas##letter##nrm2_v2(void*, int n, const T* x, int ix, T* out) {                                                   \
-    Vector v{x, type, ix};                                                                                                               \
-    double sum = 0;                                                                                                                      \
-    int e = each(n, {v}, [&](i64 i) { sum += v.at(i, n) * v.at(i, n); });                                                                \
-    return e ? e : (result(out, type, std::sqrt(sum)), kSuccess);                                                                        \
-  }                                                                                                                                      \
-  KWEMU_EXPORT int cublas##letter##asum_v2(void*, int n, const T* x, int ix, T* out) {                                                   \
-    Vector v{x, type, ix};                                                                                                               \
-    double sum = 0;                                                                                                                      \
-    int e = each(n, {v}, [&](i64 i) { sum += std::fabs(v.at(i, n)); });                                                                  \
-    return e ? e : (result(out, type, sum), kSuccess);                                                                                   \
-  }                                                                                                                                      \
-  KWEMU_EXPORT int amax(void*, int n, const T* x, int ix, int* out) {                                                                    \
-    Vector v{x, type, ix};                                                                                                               \
-    double best = -1;                                                                                                                    \
-    int at = 0; /* counted from 1 */                                                                                                     \
-    int e = each(n, {v}, [&](i64 i) {                                                                                                    \
-      if (std::fabs(v.at(i, n)) > best) best = std::fabs(v.at(i, n)), at = (int)i + 1;                                                   \
-    });                                                                                                                                  \
-    return e ? e : (result(out, kS32, at), kSuccess);                                                                                    \
-  }                                                                                                                                      \
-  KWEMU_EXPORT int cublas##letter##gemv_v2(void*, int t, int m, int n, const T* alpha, const T* a, int lda, const T* x, int ix,          \
-                                           const T* beta, T* y, int iy) {                                                                \
-    return gemv(t != 0, m, n, scalar(alpha, type), a, type, lda, {x, type, ix}, scalar(beta, type), {y, type, iy});                      \
+#define KWEMU_VECTORS(letter, T, type, amax)                                                                                    \
+  KWEMU_EXPORT int cublas##letter##dot_v2(void*, int n, const T* x, int ix, const T* y, int iy, T* out) {                       \
+    return dot(n, {x, type, ix}, {y, type, iy}, out, type);                                                                     \
+  }                                                                                                                             \
+  KWEMU_EXPORT int cublas##letter##axpy_v2(void* h, int n, const T* alpha, const T* x, int ix, T* y, int iy) {                  \
+    return cublasAxpyEx(h, n, alpha, type, x, type, ix, y, type, iy, type);                                                     \
+  }                                                                                                                             \
+  KWEMU_EXPORT int cublas##letter##scal_v2(void*, int n, const T* alpha, T* x, int ix) {                                        \
+    Vector v{x, type, ix};                                                                                                      \
+    double a = scalar(alpha, type);                                                                                             \
+    return each(n, {v}, [&](i64 i) { v.set(i, n, a * v.at(i, n)); });                                                           \
+  }                                                                                                                             \
+  KWEMU_EXPORT int cublas##letter##copy_v2(void*, int n, const T* x, int ix, T* y, int iy) {                                    \
+    Vector from{x, type, ix}, to{y, type, iy};                                                                                  \
+    return each(n, {from, to}, [&](i64 i) { to.set(i, n, from.at(i, n)); });                                                    \
+  }                                                                                                                             \
+  KWEMU_EXPORT int cublas##letter##swap_v2(void*, int n, T* x, int ix, T* y, int iy) {                                          \
+    Vector a{x, type, ix}, b{y, type, iy};                                                                                      \
+    return each(n, {a, b}, [&](i64 i) {                                                                                         \
+      double was = a.at(i, n);                                                                                                  \
+      a.set(i, n, b.at(i, n));                                                                                                  \
+      b.set(i, n, was);                                                                                                         \
+    });                                                                                                                         \
+  }                                                                                                                             \
+  KWEMU_EXPORT int cublas##letter##nrm2_v2(void*, int n, const T* x, int ix, T* out) {                                          \
+    Vector v{x, type, ix};                                                                                                      \
+    double sum = 0;                                                                                                             \
+    int e = each(n, {v}, [&](i64 i) { sum += v.at(i, n) * v.at(i, n); });                                                       \
+    return e ? e : (result(out, type, std::sqrt(sum)), kSuccess);                                                               \
+  }                                                                                                                             \
+  KWEMU_EXPORT int cublas##letter##asum_v2(void*, int n, const T* x, int ix, T* out) {                                          \
+    Vector v{x, type, ix};                                                                                                      \
+    double sum = 0;                                                                                                             \
+    int e = each(n, {v}, [&](i64 i) { sum += std::fabs(v.at(i, n)); });                                                         \
+    return e ? e : (result(out, type, sum), kSuccess);                                                                          \
+  }                                                                                                                             \
+  KWEMU_EXPORT int amax(void*, int n, const T* x, int ix, int* out) {                                                           \
+    Vector v{x, type, ix};                                                                                                      \
+    double best = -1;                                                                                                           \
+    int at = 0; /* counted from 1 */                                                                                            \
+    int e = each(n, {v}, [&](i64 i) {                                                                                           \
+      if (std::fabs(v.at(i, n)) > best) best = std::fabs(v.at(i, n)), at = (int)i + 1;                                          \
+    });                                                                                                                         \
+    return e ? e : (result(out, kS32, at), kSuccess);                                                                           \
+  }                                                                                                                             \
+  KWEMU_EXPORT int cublas##letter##gemv_v2(void*, int t, int m, int n, const T* alpha, const T* a, int lda, const T* x, int ix, \
+                                           const T* beta, T* y, int iy) {                                                       \
+    return gemv(t != 0, m, n, scalar(alpha, type), a, type, lda, {x, type, ix}, scalar(beta, type), {y, type, iy});             \
   }
 // clang-format off
 KWEMU_VECTORS(S, float, kF32, cublasIsamax_v2)

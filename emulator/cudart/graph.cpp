@@ -1,10 +1,11 @@
 // Stream capture and graphs. A node is what the call would have done, kept for later; a graph runs its nodes in an order that their
-// dependencies allow. While a stream is captured, what is enqueued on it becomes a node; a stream joins by waiting for an event of the capture.
+// dependencies allow. While a stream is captured, what is enqueued on it becomes a node; a stream joins by waiting for an event of the
+// capture.
 #include "emulator/cudart/graph.h"
 
 #include <algorithm>
-#include <memory>
 #include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -187,19 +188,22 @@ KWEMU_EXPORT cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, 
     return cudaErrorInvalidValue;
   });
 }
-KWEMU_EXPORT cudaError_t cudaGraphAddMemsetNode(Node* node, cudaGraph_t graph, const Node* before, size_t count, const cudaMemsetParams* p) {
+KWEMU_EXPORT cudaError_t cudaGraphAddMemsetNode(Node* node, cudaGraph_t graph, const Node* before, size_t count,
+                                                const cudaMemsetParams* p) {
   return p ? add_after(node, graph, before, count, cudaGraphNodeTypeMemset, memset_work(*p)) : last_error = cudaErrorInvalidValue;
 }
-KWEMU_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(Node* node, cudaGraph_t graph, const Node* before, size_t count, void* to, const void* from,
-                                                  size_t bytes, cudaMemcpyKind kind) {
+KWEMU_EXPORT cudaError_t cudaGraphAddMemcpyNode1D(Node* node, cudaGraph_t graph, const Node* before, size_t count, void* to,
+                                                  const void* from, size_t bytes, cudaMemcpyKind kind) {
   return add_after(node, graph, before, count, cudaGraphNodeTypeMemcpy, [=] { return cudaMemcpy(to, from, bytes, kind); });
 }
-KWEMU_EXPORT cudaError_t cudaGraphAddMemcpyNode(Node* node, cudaGraph_t graph, const Node* before, size_t count, const cudaMemcpy3DParms* p) {
+KWEMU_EXPORT cudaError_t cudaGraphAddMemcpyNode(Node* node, cudaGraph_t graph, const Node* before, size_t count,
+                                                const cudaMemcpy3DParms* p) {
   if (!p) return last_error = cudaErrorInvalidValue;
   cudaMemcpy3DParms copy = *p;
   return add_after(node, graph, before, count, cudaGraphNodeTypeMemcpy, [copy] { return cudaMemcpy3D(&copy); });
 }
-KWEMU_EXPORT cudaError_t cudaGraphAddHostNode(Node* node, cudaGraph_t graph, const Node* before, size_t count, const cudaHostNodeParams* p) {
+KWEMU_EXPORT cudaError_t cudaGraphAddHostNode(Node* node, cudaGraph_t graph, const Node* before, size_t count,
+                                              const cudaHostNodeParams* p) {
   if (!p) return last_error = cudaErrorInvalidValue;
   return add_after(node, graph, before, count, cudaGraphNodeTypeHost, [host = *p] { return host.fn(host.userData), cudaSuccess; });
 }

@@ -56,7 +56,9 @@ KWEMU_EXPORT cudaError_t cudaEventQuery(cudaEvent_t event) {
 KWEMU_EXPORT cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end) {
   return runtime([&] { return cuEventElapsedTime_v2(ms, begin, end); });
 }
-KWEMU_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) { return cudaEventRecord(event, stream); }
+KWEMU_EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  return cudaEventRecord(event, stream);
+}
 KWEMU_EXPORT cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data, unsigned) {
   if (!function) return cudaErrorInvalidValue;
   return function(stream, cudaSuccess, data), cudaSuccess;

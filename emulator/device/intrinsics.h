@@ -41,7 +41,8 @@ KWEMU_INLINE F kwemu_fma(F a, F b, F c, kwemu_rounding mode) {
 template <class I>
 KWEMU_INLINE I kwemu_to_integer(double x, kwemu_rounding mode) {
   constexpr bool is_signed = I(-1) < I(0);
-  constexpr I most = is_signed ? I(~0ull >> (65 - 8 * sizeof(I))) : I(~0ull >> (64 - 8 * sizeof(I))), least = is_signed ? I(-most - 1) : I(0);
+  constexpr I most = is_signed ? I(~0ull >> (65 - 8 * sizeof(I))) : I(~0ull >> (64 - 8 * sizeof(I))),
+              least = is_signed ? I(-most - 1) : I(0);
   if (x != x) return sizeof(I) == 8 ? I(1ull << 63) : I(0);
   double whole = mode == kwemu_rn ? rint(x) : mode == kwemu_rz ? trunc(x) : mode == kwemu_rd ? floor(x) : ceil(x);
   return whole >= (double)most ? most : whole <= (double)least ? least : (I)whole;
@@ -52,30 +53,30 @@ KWEMU_INLINE F kwemu_from_integer(I x, kwemu_rounding mode) {
 }
 KWEMU_INLINE float kwemu_to_float(double x, kwemu_rounding mode) { return kwemu_rounded((float)x, x - (double)(float)x, mode); }
 
-#define KWEMU_IN_MODE(m)                                                                                 \
-  KWEMU_INLINE float __fadd_##m(float a, float b) { return kwemu_add(a, b, kwemu_##m); }                 \
-  KWEMU_INLINE float __fsub_##m(float a, float b) { return kwemu_add(a, -b, kwemu_##m); }                \
-  KWEMU_INLINE float __fmul_##m(float a, float b) { return kwemu_mul(a, b, kwemu_##m); }                 \
-  KWEMU_INLINE float __fdiv_##m(float a, float b) { return kwemu_div(a, b, kwemu_##m); }                 \
-  KWEMU_INLINE float __frcp_##m(float a) { return kwemu_div(1.f, a, kwemu_##m); }                        \
-  KWEMU_INLINE float __fsqrt_##m(float a) { return kwemu_sqrt(a, kwemu_##m); }                           \
-  KWEMU_INLINE float __fmaf_##m(float a, float b, float c) { return kwemu_fma(a, b, c, kwemu_##m); }     \
-  KWEMU_INLINE double __dadd_##m(double a, double b) { return kwemu_add(a, b, kwemu_##m); }              \
-  KWEMU_INLINE double __dsub_##m(double a, double b) { return kwemu_add(a, -b, kwemu_##m); }             \
-  KWEMU_INLINE double __dmul_##m(double a, double b) { return kwemu_mul(a, b, kwemu_##m); }              \
-  KWEMU_INLINE double __ddiv_##m(double a, double b) { return kwemu_div(a, b, kwemu_##m); }              \
-  KWEMU_INLINE double __drcp_##m(double a) { return kwemu_div(1., a, kwemu_##m); }                       \
-  KWEMU_INLINE double __dsqrt_##m(double a) { return kwemu_sqrt(a, kwemu_##m); }                         \
-  KWEMU_INLINE double __fma_##m(double a, double b, double c) { return kwemu_fma(a, b, c, kwemu_##m); }  \
-  KWEMU_INLINE float __double2float_##m(double x) { return kwemu_to_float(x, kwemu_##m); }               \
-  KWEMU_CONVERSIONS(m, int, int)                                                                         \
-  KWEMU_CONVERSIONS(m, uint, unsigned)                                                                   \
-  KWEMU_CONVERSIONS(m, ll, long long)                                                                    \
+#define KWEMU_IN_MODE(m)                                                                                \
+  KWEMU_INLINE float __fadd_##m(float a, float b) { return kwemu_add(a, b, kwemu_##m); }                \
+  KWEMU_INLINE float __fsub_##m(float a, float b) { return kwemu_add(a, -b, kwemu_##m); }               \
+  KWEMU_INLINE float __fmul_##m(float a, float b) { return kwemu_mul(a, b, kwemu_##m); }                \
+  KWEMU_INLINE float __fdiv_##m(float a, float b) { return kwemu_div(a, b, kwemu_##m); }                \
+  KWEMU_INLINE float __frcp_##m(float a) { return kwemu_div(1.f, a, kwemu_##m); }                       \
+  KWEMU_INLINE float __fsqrt_##m(float a) { return kwemu_sqrt(a, kwemu_##m); }                          \
+  KWEMU_INLINE float __fmaf_##m(float a, float b, float c) { return kwemu_fma(a, b, c, kwemu_##m); }    \
+  KWEMU_INLINE double __dadd_##m(double a, double b) { return kwemu_add(a, b, kwemu_##m); }             \
+  KWEMU_INLINE double __dsub_##m(double a, double b) { return kwemu_add(a, -b, kwemu_##m); }            \
+  KWEMU_INLINE double __dmul_##m(double a, double b) { return kwemu_mul(a, b, kwemu_##m); }             \
+  KWEMU_INLINE double __ddiv_##m(double a, double b) { return kwemu_div(a, b, kwemu_##m); }             \
+  KWEMU_INLINE double __drcp_##m(double a) { return kwemu_div(1., a, kwemu_##m); }                      \
+  KWEMU_INLINE double __dsqrt_##m(double a) { return kwemu_sqrt(a, kwemu_##m); }                        \
+  KWEMU_INLINE double __fma_##m(double a, double b, double c) { return kwemu_fma(a, b, c, kwemu_##m); } \
+  KWEMU_INLINE float __double2float_##m(double x) { return kwemu_to_float(x, kwemu_##m); }              \
+  KWEMU_CONVERSIONS(m, int, int)                                                                        \
+  KWEMU_CONVERSIONS(m, uint, unsigned)                                                                  \
+  KWEMU_CONVERSIONS(m, ll, long long)                                                                   \
   KWEMU_CONVERSIONS(m, ull, unsigned long long)
-#define KWEMU_CONVERSIONS(m, name, T)                                                                    \
-  KWEMU_INLINE T __float2##name##_##m(float x) { return kwemu_to_integer<T>(x, kwemu_##m); }             \
-  KWEMU_INLINE T __double2##name##_##m(double x) { return kwemu_to_integer<T>(x, kwemu_##m); }           \
-  KWEMU_INLINE float __##name##2float_##m(T x) { return kwemu_from_integer<float>(x, kwemu_##m); }       \
+#define KWEMU_CONVERSIONS(m, name, T)                                                              \
+  KWEMU_INLINE T __float2##name##_##m(float x) { return kwemu_to_integer<T>(x, kwemu_##m); }       \
+  KWEMU_INLINE T __double2##name##_##m(double x) { return kwemu_to_integer<T>(x, kwemu_##m); }     \
+  KWEMU_INLINE float __##name##2float_##m(T x) { return kwemu_from_integer<float>(x, kwemu_##m); } \
   KWEMU_INLINE double __##name##2double_##m(T x) { return kwemu_from_integer<double>(x, kwemu_##m); }
 // clang-format off
 KWEMU_IN_MODE(rn)
@@ -103,19 +104,19 @@ KWEMU_INLINE int kwemu_clamped(int x) {
   return x > most ? most : x < least ? least : x;
 }
 KWEMU_INLINE int kwemu_abs(int x) { return x < 0 ? -x : x; }
-#define KWEMU_SIMD2(name, S, B2, B4, e)                                                                                              \
-  KWEMU_INLINE unsigned __v##name##2(unsigned a, unsigned b) {                                                                       \
-    using T = B2;                                                                                                                    \
-    return kwemu_lanewise<T>(a, b, [](int x, int y) { return (void)sizeof(T), e; });                                                 \
-  }                                                                                                                                  \
-  KWEMU_INLINE unsigned __v##name##4(unsigned a, unsigned b) {                                                                       \
-    using T = B4;                                                                                                                    \
-    return kwemu_lanewise<T>(a, b, [](int x, int y) { return (void)sizeof(T), e; });                                                 \
+#define KWEMU_SIMD2(name, S, B2, B4, e)                                              \
+  KWEMU_INLINE unsigned __v##name##2(unsigned a, unsigned b) {                       \
+    using T = B2;                                                                    \
+    return kwemu_lanewise<T>(a, b, [](int x, int y) { return (void)sizeof(T), e; }); \
+  }                                                                                  \
+  KWEMU_INLINE unsigned __v##name##4(unsigned a, unsigned b) {                       \
+    using T = B4;                                                                    \
+    return kwemu_lanewise<T>(a, b, [](int x, int y) { return (void)sizeof(T), e; }); \
   }
 #define KWEMU_SIMD_S(name, e) KWEMU_SIMD2(name, s, short, signed char, e)
 #define KWEMU_SIMD_U(name, e) KWEMU_SIMD2(name, u, unsigned short, unsigned char, e)
-#define KWEMU_COMPARE(name, op, B2, B4)              \
-  KWEMU_SIMD2(cmp##name, , B2, B4, x op y ? -1 : 0)  \
+#define KWEMU_COMPARE(name, op, B2, B4)             \
+  KWEMU_SIMD2(cmp##name, , B2, B4, x op y ? -1 : 0) \
   KWEMU_SIMD2(set##name, , B2, B4, x op y ? 1 : 0)
 // clang-format off
 KWEMU_SIMD_U(add, x + y)
@@ -144,14 +145,18 @@ KWEMU_COMPARE(geu, >=, unsigned short, unsigned char)
 KWEMU_COMPARE(ltu, <, unsigned short, unsigned char)
 KWEMU_COMPARE(leu, <=, unsigned short, unsigned char)
 // clang-format on
-#define KWEMU_SIMD1(bits, T)                                                                                                          \
-  KWEMU_INLINE unsigned __vabs##bits(unsigned a) { return kwemu_lanewise<T>(a, 0, [](int x, int) { return kwemu_abs(x); }); }        \
-  KWEMU_INLINE unsigned __vneg##bits(unsigned a) { return kwemu_lanewise<T>(a, 0, [](int x, int) { return -x; }); }                  \
-  KWEMU_INLINE unsigned __vabsss##bits(unsigned a) {                                                                                  \
-    return kwemu_lanewise<T>(a, 0, [](int x, int) { return kwemu_clamped<T>(kwemu_abs(x)); });                                        \
-  }                                                                                                                                   \
-  KWEMU_INLINE unsigned __vnegss##bits(unsigned a) {                                                                                  \
-    return kwemu_lanewise<T>(a, 0, [](int x, int) { return kwemu_clamped<T>(-x); });                                                  \
+#define KWEMU_SIMD1(bits, T)                                                                   \
+  KWEMU_INLINE unsigned __vabs##bits(unsigned a) {                                             \
+    return kwemu_lanewise<T>(a, 0, [](int x, int) { return kwemu_abs(x); });                   \
+  }                                                                                            \
+  KWEMU_INLINE unsigned __vneg##bits(unsigned a) {                                             \
+    return kwemu_lanewise<T>(a, 0, [](int x, int) { return -x; });                             \
+  }                                                                                            \
+  KWEMU_INLINE unsigned __vabsss##bits(unsigned a) {                                           \
+    return kwemu_lanewise<T>(a, 0, [](int x, int) { return kwemu_clamped<T>(kwemu_abs(x)); }); \
+  }                                                                                            \
+  KWEMU_INLINE unsigned __vnegss##bits(unsigned a) {                                           \
+    return kwemu_lanewise<T>(a, 0, [](int x, int) { return kwemu_clamped<T>(-x); });           \
   }
 KWEMU_SIMD1(2, short)
 KWEMU_SIMD1(4, signed char)
@@ -240,11 +245,11 @@ KWEMU_INLINE double kwemu_erfcinv(double y) {
   for (int i = 0; i < 12 && y > 0; i++) x += (erfc(x) - y) / (1.12837916709551257390 * exp(-x * x));
   return x;
 }
-#define KWEMU_BOTH1(name, e)                                  \
-  KWEMU_LIKE_LIBM double name(double x) { return e; }         \
+#define KWEMU_BOTH1(name, e)                          \
+  KWEMU_LIKE_LIBM double name(double x) { return e; } \
   KWEMU_LIKE_LIBM float name##f(float x) { return (float)(e); }
-#define KWEMU_BOTH2(name, e)                                             \
-  KWEMU_LIKE_LIBM double name(double x, double y) { return e; }          \
+#define KWEMU_BOTH2(name, e)                                    \
+  KWEMU_LIKE_LIBM double name(double x, double y) { return e; } \
   KWEMU_LIKE_LIBM float name##f(float x, float y) { return (float)(e); }
 // clang-format off
 KWEMU_BOTH1(sinpi, kwemu_sinpi(x, 0))

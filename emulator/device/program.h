@@ -83,7 +83,8 @@ inline void* kwemu_kernel_address(void (*kernel)(E...)) {
   kwemu_register_kernel(reinterpret_cast<void*>(kernel), start);
   return reinterpret_cast<void*>(kernel);
 }
-inline cudaError_t cudaLaunchKernel(void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0, cudaStream_t = nullptr) {
+inline cudaError_t cudaLaunchKernel(void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
+                                    cudaStream_t = nullptr) {
   auto* start = kwemu_kernel_starter(kernel);
   cudaKernelNodeParams p = {};
   p.func = kernel, p.gridDim = grid, p.blockDim = block, p.kernelParams = arguments, p.sharedMemBytes = (unsigned)shared_bytes;

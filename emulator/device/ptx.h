@@ -51,7 +51,8 @@ KWEMU_INLINE void kwemu_put(V& v, T x) {
   }
 }
 
-// ---- operations; integers wrap ------------------------------------------------------------------------------------------------------------
+// ---- operations; integers wrap
+// ------------------------------------------------------------------------------------------------------------
 template <class T>
 struct kwemu_unsigned_of {
   using type = T;
@@ -91,30 +92,30 @@ constexpr bool kwemu_is_two = false;
 template <class T>
 constexpr bool kwemu_is_two<kwemu_two<T>> = true;
 
-#define KWEMU_PTX2(name, e)                                                                                     \
-  template <class T>                                                                                            \
-  KWEMU_INLINE T kwemu_ptx_##name(T a, T b) {                                                                   \
-    if constexpr (kwemu_is_two<T>) {                                                                            \
-      return T{kwemu_ptx_##name(a.x, b.x), kwemu_ptx_##name(a.y, b.y)};                                         \
-    } else {                                                                                                    \
-      using U = kwemu_wrapping<T>;                                                                              \
-      return (void)sizeof(U), T(e);                                                                             \
-    }                                                                                                           \
+#define KWEMU_PTX2(name, e)                                             \
+  template <class T>                                                    \
+  KWEMU_INLINE T kwemu_ptx_##name(T a, T b) {                           \
+    if constexpr (kwemu_is_two<T>) {                                    \
+      return T{kwemu_ptx_##name(a.x, b.x), kwemu_ptx_##name(a.y, b.y)}; \
+    } else {                                                            \
+      using U = kwemu_wrapping<T>;                                      \
+      return (void)sizeof(U), T(e);                                     \
+    }                                                                   \
   }
-#define KWEMU_PTX1(name, e)                                                     \
-  template <class T>                                                            \
-  KWEMU_INLINE T kwemu_ptx_##name(T a) {                                        \
-    if constexpr (kwemu_is_two<T>) {                                            \
-      return T{kwemu_ptx_##name(a.x), kwemu_ptx_##name(a.y)};                   \
-    } else {                                                                    \
-      using U = kwemu_wrapping<T>;                                              \
-      return (void)sizeof(U), T(e);                                             \
-    }                                                                           \
+#define KWEMU_PTX1(name, e)                                   \
+  template <class T>                                          \
+  KWEMU_INLINE T kwemu_ptx_##name(T a) {                      \
+    if constexpr (kwemu_is_two<T>) {                          \
+      return T{kwemu_ptx_##name(a.x), kwemu_ptx_##name(a.y)}; \
+    } else {                                                  \
+      using U = kwemu_wrapping<T>;                            \
+      return (void)sizeof(U), T(e);                           \
+    }                                                         \
   }
-#define KWEMU_PTX_BITS2(name, e)               \
-  template <class T>                           \
-  KWEMU_INLINE T kwemu_ptx_##name(T a, T b) {  \
-    return T(e);                               \
+#define KWEMU_PTX_BITS2(name, e)              \
+  template <class T>                          \
+  KWEMU_INLINE T kwemu_ptx_##name(T a, T b) { \
+    return T(e);                              \
   }
 // The precision of double is spared for double.
 #define KWEMU_PTX_MATH(name, libm) KWEMU_PTX1(name, sizeof(T) == 8 ? (double)::libm((double)a) : (double)::libm##f((float)a))
@@ -254,7 +255,8 @@ KWEMU_INLINE unsigned kwemu_ptx_pack(float high, float low) {
   return __builtin_bit_cast(unsigned, pair);
 }
 
-// ---- memory, and what a warp does ------------------------------------------------------------------------------------------------------------
+// ---- memory, and what a warp does
+// ------------------------------------------------------------------------------------------------------------
 template <class V>
 KWEMU_INLINE V kwemu_load_strong(const void* p) {  // element by element, so that each is a volatile access
   V v;
@@ -297,8 +299,7 @@ KWEMU_INLINE void kwemu_mma(int k, int kind, bool wide, const unsigned* a, const
   unsigned lane = kwemu_laneid(), group = lane / 4, in = lane % 4;
   int per = kind == 2 ? 1 : 2, b_count = k / 4 / per;  // elements of a register; registers of B
   float sum[4];
-  for (int i = 0; i < 4; i++)
-    sum[i] = wide ? __builtin_bit_cast(float, c[i]) : kwemu_element(c[i / 2], 0, i % 2);
+  for (int i = 0; i < 4; i++) sum[i] = wide ? __builtin_bit_cast(float, c[i]) : kwemu_element(c[i / 2], 0, i % 2);
   for (unsigned t = 0; t < 4; t++)
     for (int r = 0; r < b_count; r++) {
       unsigned upper = kwemu_exchange(~0u, a[2 * r], group * 4 + t), lower = kwemu_exchange(~0u, a[2 * r + 1], group * 4 + t);

@@ -18,6 +18,7 @@ std::vector<std::unique_ptr<Module>> modules;
 
 // "_ZZN2kw3sumEPfE7scratch" -> "scratch": of the mangled name of a local variable, the last part.
 std::string short_name(const std::string& mangled) {
+  if (mangled.rfind("_ZL", 0) == 0) return mangled.substr(mangled.find_first_not_of("0123456789", 3));  // static
   size_t end = mangled.rfind('E');
   if (mangled.rfind("_ZZ", 0) != 0 || end == std::string::npos) return mangled.substr(0, mangled.find('.'));
   std::string n = mangled.substr(end + 1);

@@ -78,7 +78,7 @@ struct Kernel {
   u32 max_dynamic = 0;  // bytes of dynamic shared memory that a launch may ask for
 };
 constexpr u16 kNoUnit = 0xffff, kGuardUnit = 0xfffe;  // nobody's; the compiler's own, which says whether a constructor ran
-struct Module {  // a loaded host library that g++ made from device code
+struct Module {                                       // a loaded host library that g++ made from device code
   void* handle = nullptr;
   int file = -1;                            // its bytes, for addr2line
   u64 bias = 0, lo = 0, hi = 0;             // where it is mapped

@@ -52,8 +52,8 @@ std::string ptx_shift(const std::string& line) {  // "\tsall\t%cl, %eax"
 constexpr View kGap = "\t.zero\t256\n";
 bool of_variables(View section) {
   for (View name : {".bss", ".data"})
-    if (begins(section, name) && (section.size() == name.size() || section[name.size()] == '.' || section[name.size()] == ',' ||
-                                  section[name.size()] == '\n'))
+    if (begins(section, name) &&
+        (section.size() == name.size() || section[name.size()] == '.' || section[name.size()] == ',' || section[name.size()] == '\n'))
       return true;
   return false;
 }
@@ -61,8 +61,8 @@ bool of_variables(View section) {
 std::string local_variable(View line) {
   std::string name(line.substr(7, line.find(',') - 7)), rest(line.substr(line.find(',') + 1));
   std::string bytes = rest.substr(0, rest.find(',')), alignment = rest.substr(rest.find(',') + 1);
-  return "\t.pushsection\t.bss\n" + std::string(kGap) + "\t.align\t" + alignment + "\n\t.type\t" + name + ", @object\n\t.size\t" + name + ", " +
-         bytes + "\n" + name + ":\n\t.zero\t" + bytes + "\n\t.popsection";
+  return "\t.pushsection\t.bss\n" + std::string(kGap) + "\t.align\t" + alignment + "\n\t.type\t" + name + ", @object\n\t.size\t" + name +
+         ", " + bytes + "\n" + name + ":\n\t.zero\t" + bytes + "\n\t.popsection";
 }
 
 // In "#APP\n# 12 "file.cuh" 1": the emulator's own asm comes from its headers.

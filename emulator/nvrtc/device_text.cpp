@@ -12,12 +12,12 @@ KWEMU_EMBED(kwemu_text_language, "emulator/device/language.h");
 KWEMU_EMBED(kwemu_text_math, "emulator/device/math.h");
 KWEMU_EMBED(kwemu_text_intrinsics, "emulator/device/intrinsics.h");
 KWEMU_EMBED(kwemu_text_ptx, "emulator/device/ptx.h");
-#define KWEMU_TOOLKIT(X)                    \
-  X(groups, "cooperative_groups.h")         \
-  X(host_config, "crt/host_config.h")       \
-  X(fp16, "cuda_fp16.h")                    \
-  X(bf16, "cuda_bf16.h")                    \
-  X(half_functions, "half_functions.h")     \
+#define KWEMU_TOOLKIT(X)                \
+  X(groups, "cooperative_groups.h")     \
+  X(host_config, "crt/host_config.h")   \
+  X(fp16, "cuda_fp16.h")                \
+  X(bf16, "cuda_bf16.h")                \
+  X(half_functions, "half_functions.h") \
   X(target, "nv/target")
 #define KWEMU_EMBED_FILE(symbol, name) KWEMU_EMBED(kwemu_toolkit_##symbol, "emulator/device/toolkit/" name);
 #define KWEMU_DECLARE_FILE(symbol, name) extern "C" const char kwemu_toolkit_##symbol[];
@@ -42,8 +42,8 @@ const std::vector<ToolkitFile> kToolkit = {
 u64 build_id() {
   static const u64 id = [] {
     u64 h = 14695981039346656037ull;  // FNV-1a
-    for (const char* text : {kwemu_text_abi, kwemu_text_qualifiers, kwemu_text_language, kwemu_text_math, kwemu_text_intrinsics, kwemu_text_ptx,
-                             kImageMagic, __VERSION__})
+    for (const char* text : {kwemu_text_abi, kwemu_text_qualifiers, kwemu_text_language, kwemu_text_math, kwemu_text_intrinsics,
+                             kwemu_text_ptx, kImageMagic, __VERSION__})
       for (const char* c = text; *c; c++) h = (h ^ (u8)*c) * 1099511628211ull;
     return h;
   }();

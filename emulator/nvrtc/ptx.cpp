@@ -8,34 +8,46 @@
 namespace kwemu {
 namespace {
 using Words = std::vector<std::string>;
-const std::map<std::string, const char*> kTypes = {
-    {"b8", "unsigned char"},  {"u8", "unsigned char"},       {"s8", "signed char"},         {"b16", "unsigned short"},
-    {"u16", "unsigned short"}, {"s16", "short"},             {"b32", "unsigned"},           {"u32", "unsigned"},
-    {"s32", "int"},           {"b64", "unsigned long long"}, {"u64", "unsigned long long"}, {"s64", "long long"},
-    {"f32", "float"},         {"f64", "double"},             {"pred", "bool"},              {"f16", "kwemu_f16"},
-    {"f16x2", "kwemu_f16x2"}, {"bf16", "kwemu_bf16"},        {"bf16x2", "kwemu_bf16x2"}};
+const std::map<std::string, const char*> kTypes = {{"b8", "unsigned char"},
+                                                   {"u8", "unsigned char"},
+                                                   {"s8", "signed char"},
+                                                   {"b16", "unsigned short"},
+                                                   {"u16", "unsigned short"},
+                                                   {"s16", "short"},
+                                                   {"b32", "unsigned"},
+                                                   {"u32", "unsigned"},
+                                                   {"s32", "int"},
+                                                   {"b64", "unsigned long long"},
+                                                   {"u64", "unsigned long long"},
+                                                   {"s64", "long long"},
+                                                   {"f32", "float"},
+                                                   {"f64", "double"},
+                                                   {"pred", "bool"},
+                                                   {"f16", "kwemu_f16"},
+                                                   {"f16x2", "kwemu_f16x2"},
+                                                   {"bf16", "kwemu_bf16"},
+                                                   {"bf16x2", "kwemu_bf16x2"}};
 // Operations whose operands and result all have the instruction's type; the number of operands behind the result.
-const std::map<std::string, int> kPlain = {
-    {"add", 2},  {"sub", 2},  {"div", 2}, {"rem", 2}, {"min", 2},   {"max", 2},  {"and", 2}, {"or", 2},   {"xor", 2}, {"not", 1}, {"neg", 1},
-    {"abs", 1},  {"sqrt", 1}, {"rsqrt", 1}, {"rcp", 1}, {"ex2", 1}, {"lg2", 1}, {"sin", 1}, {"cos", 1}, {"tanh", 1}, {"copysign", 2},
-    {"brev", 1}, {"fma", 3},  {"mov", 1}, {"cvta", 1}, {"cnot", 1}, {"prmt", 3}, {"sad", 3}};
-const std::map<std::string, const char*> kSpecial = {
-    {"%laneid", "kwemu_laneid()"},
-    {"%warpid", "kwemu_ptx_warpid()"},
-    {"%nwarpid", "64u"},
-    {"%smid", "(kwemu_blockIdx().x % 4u)"},
-    {"%nsmid", "4u"},
-    {"%clock", "(unsigned)kwemu_clock()"},
-    {"%clock64", "(unsigned long long)kwemu_clock()"},
-    {"%globaltimer", "(unsigned long long)kwemu_clock()"},
-    {"%lanemask_eq", "(1u << kwemu_laneid())"},
-    {"%lanemask_lt", "((1u << kwemu_laneid()) - 1)"},
-    {"%lanemask_le", "(((1u << kwemu_laneid()) - 1) | 1u << kwemu_laneid())"},
-    {"%lanemask_gt", "~(((1u << kwemu_laneid()) - 1) | 1u << kwemu_laneid())"},
-    {"%lanemask_ge", "~((1u << kwemu_laneid()) - 1)"},
-    {"%cluster_ctarank", "kwemu_cluster_rank()"},
-    {"%cluster_nctarank", "kwemu_cluster_size()"},
-    {"WARP_SZ", "32u"}};
+const std::map<std::string, int> kPlain = {{"add", 2},  {"sub", 2}, {"div", 2}, {"rem", 2},  {"min", 2},  {"max", 2},  {"and", 2},
+                                           {"or", 2},   {"xor", 2}, {"not", 1}, {"neg", 1},  {"abs", 1},  {"sqrt", 1}, {"rsqrt", 1},
+                                           {"rcp", 1},  {"ex2", 1}, {"lg2", 1}, {"sin", 1},  {"cos", 1},  {"tanh", 1}, {"copysign", 2},
+                                           {"brev", 1}, {"fma", 3}, {"mov", 1}, {"cvta", 1}, {"cnot", 1}, {"prmt", 3}, {"sad", 3}};
+const std::map<std::string, const char*> kSpecial = {{"%laneid", "kwemu_laneid()"},
+                                                     {"%warpid", "kwemu_ptx_warpid()"},
+                                                     {"%nwarpid", "64u"},
+                                                     {"%smid", "(kwemu_blockIdx().x % 4u)"},
+                                                     {"%nsmid", "4u"},
+                                                     {"%clock", "(unsigned)kwemu_clock()"},
+                                                     {"%clock64", "(unsigned long long)kwemu_clock()"},
+                                                     {"%globaltimer", "(unsigned long long)kwemu_clock()"},
+                                                     {"%lanemask_eq", "(1u << kwemu_laneid())"},
+                                                     {"%lanemask_lt", "((1u << kwemu_laneid()) - 1)"},
+                                                     {"%lanemask_le", "(((1u << kwemu_laneid()) - 1) | 1u << kwemu_laneid())"},
+                                                     {"%lanemask_gt", "~(((1u << kwemu_laneid()) - 1) | 1u << kwemu_laneid())"},
+                                                     {"%lanemask_ge", "~((1u << kwemu_laneid()) - 1)"},
+                                                     {"%cluster_ctarank", "kwemu_cluster_rank()"},
+                                                     {"%cluster_nctarank", "kwemu_cluster_size()"},
+                                                     {"WARP_SZ", "32u"}};
 const std::map<std::string, const char*> kVectors = {
     {"%tid", "kwemu_threadIdx()"}, {"%ntid", "kwemu_blockDim()"}, {"%ctaid", "kwemu_blockIdx()"}, {"%nctaid", "kwemu_gridDim()"}};
 
@@ -63,7 +75,8 @@ class Translator {
   std::string missing;
   std::string run() {
     for (size_t i = 0; i < code_.operands.size(); i++)
-      out_ += std::string(i < code_.outputs ? "auto& " : "auto ") + "kwemu_a" + std::to_string(i) + " = (" + code_.operands[i].expression + "); ";
+      out_ += std::string(i < code_.outputs ? "auto& " : "auto ") + "kwemu_a" + std::to_string(i) + " = (" + code_.operands[i].expression +
+              "); ";
     std::string body;
     std::swap(body, out_);
     for (auto& statement : statements(without_comments(code_.text))) one(statement);
@@ -210,7 +223,10 @@ class Translator {
       if (o.size() != 2) return false;
       std::string v = value(o[1], "unsigned long long");
       bool to_shared = shared && has(p, "to");
-      put(o[0], "unsigned long long", !shared ? v : to_shared ? "kwemu_shared_offset((void*)" + v + ")" : "(unsigned long long)kwemu_shared_address(" + v + ")");
+      put(o[0], "unsigned long long",
+          !shared     ? v
+          : to_shared ? "kwemu_shared_offset((void*)" + v + ")"
+                      : "(unsigned long long)kwemu_shared_address(" + v + ")");
       return true;
     }
     if (auto plain = kPlain.find(op); plain != kPlain.end() && !type.empty()) {
@@ -223,15 +239,21 @@ class Translator {
     if (op == "mul" || op == "mad") {
       const bool wide = has(p, "wide"), high = has(p, "hi");
       const std::string result = wide ? "kwemu_wide<" + type + ">" : type;
-      std::string v = std::string("kwemu_ptx_mul_") + (wide ? "wide" : high ? "hi" : "lo") + "<" + type + ">(" + value(o[1], type) + ", " + value(o[2], type) + ")";
+      std::string v = std::string("kwemu_ptx_mul_") +
+                      (wide   ? "wide"
+                       : high ? "hi"
+                              : "lo") +
+                      "<" + type + ">(" + value(o[1], type) + ", " + value(o[2], type) + ")";
       if (op == "mad") v = "kwemu_ptx_add<" + result + ">(" + v + ", " + value(o[3], result) + ")";
       return type.empty() ? false : (put(o[0], result, v), true);
     }
     if (op == "shl" || op == "shr")
       return put(o[0], type, "kwemu_ptx_" + op + "<" + type + ">(" + value(o[1], type) + ", " + value(o[2], "unsigned") + ")"), true;
     if (op == "shf")
-      return put(o[0], type, std::string("__funnelshift_") + (has(p, "l") ? "l" : "r") + (has(p, "clamp") ? "c(" : "(") + value(o[1], type) + ", " +
-                     value(o[2], type) + ", " + value(o[3], type) + ")"), true;
+      return put(o[0], type,
+                 std::string("__funnelshift_") + (has(p, "l") ? "l" : "r") + (has(p, "clamp") ? "c(" : "(") + value(o[1], type) + ", " +
+                     value(o[2], type) + ", " + value(o[3], type) + ")"),
+             true;
     if (op == "popc" || op == "clz") return put(o[0], "unsigned", "kwemu_ptx_" + op + "<" + type + ">(" + value(o[1], type) + ")"), true;
     if (op == "bfe" || op == "bfi") {
       std::string call = "kwemu_ptx_" + op + "<" + type + ">(";
@@ -239,7 +261,10 @@ class Translator {
       return put(o[0], type, call + ")"), true;
     }
     if (op == "lop3")
-      return put(o[0], "unsigned", "kwemu_ptx_lop3(" + value(o[1], type) + ", " + value(o[2], type) + ", " + value(o[3], type) + ", " + value(o[4], "unsigned") + ")"), true;
+      return put(o[0], "unsigned",
+                 "kwemu_ptx_lop3(" + value(o[1], type) + ", " + value(o[2], type) + ", " + value(o[3], type) + ", " +
+                     value(o[4], "unsigned") + ")"),
+             true;
     if (op == "dp4a") {
       const std::string t = type_of(p);
       return put(o[0], t, "__dp4a(" + value(o[1], t) + ", " + value(o[2], t) + ", " + value(o[3], t) + ")"), true;
@@ -265,14 +290,16 @@ class Translator {
     }
     out_ += "{ ";
     if (load) {
-      out_ += (strong ? "auto v = kwemu_load_strong<" : "auto v = *(const ") + what + (strong ? ">(" : "*)") + address(place, shared) + (strong ? "); " : "; ");
+      out_ += (strong ? "auto v = kwemu_load_strong<" : "auto v = *(const ") + what + (strong ? ">(" : "*)") + address(place, shared) +
+              (strong ? "); " : "; ");
       if (has(p, "acquire")) out_ += "kwemu_fence(); ";
       for (size_t i = 0; i < elements.size(); i++) put(elements[i], type, "v.e[" + std::to_string(i) + "]");
     } else {
       if (has(p, "release")) out_ += "kwemu_fence(); ";
       out_ += what + " v = {{";
       for (size_t i = 0; i < elements.size(); i++) out_ += (i ? ", " : "") + value(elements[i], type);
-      out_ += "}}; " + (strong ? "kwemu_store_strong(" + address(place, shared) + ", v); " : "*(" + what + "*)" + address(place, shared) + " = v; ");
+      out_ += "}}; " +
+              (strong ? "kwemu_store_strong(" + address(place, shared) + ", v); " : "*(" + what + "*)" + address(place, shared) + " = v; ");
     }
     out_ += "} ";
     return true;
@@ -295,8 +322,8 @@ class Translator {
     return true;
   }
   bool compare(const Words& p, const Words& o, const std::string& type) {
-    static const std::map<std::string, const char*> signs = {{"eq", "=="}, {"ne", "!="}, {"lt", "<"}, {"le", "<="}, {"gt", ">"}, {"ge", ">="},
-                                                             {"lo", "<"},  {"ls", "<="}, {"hi", ">"}, {"hs", ">="}};
+    static const std::map<std::string, const char*> signs = {{"eq", "=="}, {"ne", "!="}, {"lt", "<"},  {"le", "<="}, {"gt", ">"},
+                                                             {"ge", ">="}, {"lo", "<"},  {"ls", "<="}, {"hi", ">"},  {"hs", ">="}};
     auto sign = p.size() > 1 ? signs.find(p[1]) : signs.end();
     if (sign == signs.end() || o.size() < 3 || type.empty()) return false;
     std::string v = value(o[1], type) + " " + sign->second + " " + value(o[2], type);
@@ -311,12 +338,16 @@ class Translator {
   }
   bool convert(const Words& p, const Words& o) {
     const std::string to = type_of(p, 1), from = type_of(p);
-    const std::string mode = has(p, "rzi") || has(p, "rz") ? "kwemu_rz" : has(p, "rmi") || has(p, "rm") ? "kwemu_rd" : has(p, "rpi") || has(p, "rp") ? "kwemu_ru" : "kwemu_rn";
+    const std::string mode = has(p, "rzi") || has(p, "rz")   ? "kwemu_rz"
+                             : has(p, "rmi") || has(p, "rm") ? "kwemu_rd"
+                             : has(p, "rpi") || has(p, "rp") ? "kwemu_ru"
+                                                             : "kwemu_rn";
     if (to.empty() || from.empty()) return false;
     if (o.size() == 3)
       put(o[0], "unsigned", "kwemu_ptx_pack<" + to + ">(" + value(o[1], from) + ", " + value(o[2], from) + ")");
     else
-      put(o[0], to, "kwemu_ptx_cvt<" + to + ", " + from + ">(" + value(o[1], from) + ", " + mode + ", " + (has(p, "sat") ? "true" : "false") + ")");
+      put(o[0], to,
+          "kwemu_ptx_cvt<" + to + ", " + from + ">(" + value(o[1], from) + ", " + mode + ", " + (has(p, "sat") ? "true" : "false") + ")");
     return true;
   }
 
@@ -329,7 +360,8 @@ class Translator {
       return o.size() == 1 && has(p, "sync") && o[0] == "0" ? (out_ += "kwemu_block_barrier(); ", true) : false;
     }
     if (op == "membar" || op == "fence") return out_ += has(p, "proxy") ? "kwemu_fence_proxy(); " : "kwemu_fence(); ", true;
-    if (op == "prefetch" || op == "prefetchu" || op == "discard" || op == "applypriority" || op == "griddepcontrol" || op == "nanosleep" || op == "pmevent")
+    if (op == "prefetch" || op == "prefetchu" || op == "discard" || op == "applypriority" || op == "griddepcontrol" || op == "nanosleep" ||
+        op == "pmevent")
       return true;
     if (op == "trap") return out_ += "kwemu_trap(); ", true;
     if (op == "exit") return out_ += "return; ", true;
@@ -341,8 +373,9 @@ class Translator {
     if (op == "shfl") {
       Words results = split(o[0], '|');
       const char* mode = has(p, "up") ? "0" : has(p, "down") ? "1" : has(p, "bfly") ? "2" : "3";
-      out_ += "{ bool inside; unsigned v = kwemu_ptx_shfl(" + std::string(mode) + ", " + value(o[1], "unsigned") + ", " + value(o[2], "unsigned") + ", " + value(o[3], "unsigned") + ", " +
-              (o.size() > 4 ? value(o[4], "unsigned") : "~0u") + ", inside); ";
+      out_ += "{ bool inside; unsigned v = kwemu_ptx_shfl(" + std::string(mode) + ", " + value(o[1], "unsigned") + ", " +
+              value(o[2], "unsigned") + ", " + value(o[3], "unsigned") + ", " + (o.size() > 4 ? value(o[4], "unsigned") : "~0u") +
+              ", inside); ";
       put(results[0], "unsigned", "v");
       if (results.size() > 1) put(results[1], "bool", "inside");
       return out_ += "} ", true;
@@ -360,11 +393,14 @@ class Translator {
       if (has(p, "wait_all")) return out_ += "kwemu_cp_async_commit(); kwemu_cp_async_wait(0); ", true;
       if (o.size() < 3) return false;
       const std::string bytes = value(o[2], "unsigned");
-      return out_ += "kwemu_cp_async(" + address(o[0], true) + ", " + address(o[1], false) + ", " + bytes + ", " + (o.size() > 3 && o[3][0] != '[' ? value(o[3], "unsigned") : bytes) + "); ", true;
+      return out_ += "kwemu_cp_async(" + address(o[0], true) + ", " + address(o[1], false) + ", " + bytes + ", " +
+                     (o.size() > 3 && o[3][0] != '[' ? value(o[3], "unsigned") : bytes) + "); ",
+             true;
     }
     if (op == "ldmatrix") {
       Words e = split(o[0].substr(o[0][0] == '{', o[0].size() - 2 * (o[0][0] == '{')), ',');
-      out_ += "{ unsigned v[4]; kwemu_ldmatrix(" + address(o[1], true) + ", " + std::to_string(e.size()) + ", " + (has(p, "trans") ? "true" : "false") + ", v); ";
+      out_ += "{ unsigned v[4]; kwemu_ldmatrix(" + address(o[1], true) + ", " + std::to_string(e.size()) + ", " +
+              (has(p, "trans") ? "true" : "false") + ", v); ";
       for (size_t i = 0; i < e.size(); i++) put(e[i], "unsigned", "v[" + std::to_string(i) + "]");
       return has(p, "b16") && e.size() <= 4 ? (out_ += "} ", true) : false;
     }
@@ -372,8 +408,12 @@ class Translator {
     return false;
   }
   bool atomic(const Words& p, const Words& o, const std::string& type, bool shared) {
-    static const std::map<std::string, const char*> kinds = {{"u32", "unsigned"}, {"b32", "unsigned"}, {"s32", "int"}, {"u64", "unsigned long long"}, {"b64", "unsigned long long"}, {"s64", "long long"}, {"f32", "float"}, {"f64", "double"}};
-    static const std::map<std::string, const char*> names = {{"add", "atomicAdd"}, {"min", "atomicMin"}, {"max", "atomicMax"}, {"exch", "atomicExch"}, {"and", "atomicAnd"}, {"or", "atomicOr"}, {"xor", "atomicXor"}, {"inc", "atomicInc"}, {"dec", "atomicDec"}, {"cas", "atomicCAS"}};
+    static const std::map<std::string, const char*> kinds = {
+        {"u32", "unsigned"},           {"b32", "unsigned"},  {"s32", "int"},   {"u64", "unsigned long long"},
+        {"b64", "unsigned long long"}, {"s64", "long long"}, {"f32", "float"}, {"f64", "double"}};
+    static const std::map<std::string, const char*> names = {
+        {"add", "atomicAdd"}, {"min", "atomicMin"}, {"max", "atomicMax"}, {"exch", "atomicExch"}, {"and", "atomicAnd"},
+        {"or", "atomicOr"},   {"xor", "atomicXor"}, {"inc", "atomicInc"}, {"dec", "atomicDec"},   {"cas", "atomicCAS"}};
     const char* name = nullptr;
     for (size_t i = 1; i < p.size(); i++)
       if (auto n = names.find(p[i]); n != names.end()) name = n->second;
@@ -392,7 +432,8 @@ class Translator {
   bool matrix_product(const Words& p, const Words& o) {  // mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
     if (p.size() < 10 || o.size() != 4 || p[4] != "row" || p[5] != "col") return false;
     const std::string shape = p[3], d = p[6], a = p[7], b = p[8], c = p[9];
-    const bool half = (shape == "m16n8k16" || shape == "m16n8k8") && a == b && (a == "f16" || a == "bf16") && d == c && (d == "f32" || (d == "f16" && a == "f16"));
+    const bool half = (shape == "m16n8k16" || shape == "m16n8k8") && a == b && (a == "f16" || a == "bf16") && d == c &&
+                      (d == "f32" || (d == "f16" && a == "f16"));
     const bool tf32 = (shape == "m16n8k8" || shape == "m16n8k4") && a == "tf32" && b == "tf32" && d == "f32" && c == "f32";
     if (!half && !tf32) return false;
     out_ += "{ ";
@@ -405,7 +446,11 @@ class Translator {
       out_ += "}; ";
     }
     const std::string k = shape.substr(shape.find('k') + 1);
-    out_ += "unsigned d[4]; kwemu_mma(" + k + ", " + (a == "f16" ? "0" : a == "bf16" ? "1" : "2") + ", " + (d == "f32" ? "true" : "false") + ", a, b, c, d); ";
+    out_ += "unsigned d[4]; kwemu_mma(" + k + ", " +
+            (a == "f16"    ? "0"
+             : a == "bf16" ? "1"
+                           : "2") +
+            ", " + (d == "f32" ? "true" : "false") + ", a, b, c, d); ";
     for (size_t i = 0; i < elements[0].size(); i++) put(elements[0][i], "unsigned", "d[" + std::to_string(i) + "]");
     return out_ += "} ", true;
   }
@@ -425,7 +470,8 @@ std::string translate_ptx(const InlineAsm& code, std::string& missing) {
 bool is_host_assembly(const std::string& text) {
   std::string s = trimmed(text);
   if (s.empty()) return true;
-  for (const char* word : {"rdtsc", "cpuid", "mfence", "lfence", "sfence", "pause", "nop", "lock", "xchg", "bswap", "rep", "mrc", "mrs", "movq", "movl"})
+  for (const char* word :
+       {"rdtsc", "cpuid", "mfence", "lfence", "sfence", "pause", "nop", "lock", "xchg", "bswap", "rep", "mrc", "mrs", "movq", "movl"})
     if (s.compare(0, strlen(word), word) == 0) return true;
   return false;
 }

@@ -91,12 +91,9 @@ class Mirror {
 // Several headers in one, each with a name by which reports can leave it out.
 std::string prefix_text() {
   std::string text = "#pragma once\n";
-  const std::pair<const char*, const char*> parts[] = {{"kwemu_abi.h", kwemu_text_abi},
-                                                       {"kwemu_program.h", kwemu_text_program},
-                                                       {"kwemu_language.h", kwemu_text_language},
-                                                       {"kwemu_math.h", kwemu_text_math},
-                                                       {"kwemu_intrinsics.h", kwemu_text_intrinsics},
-                                                       {"kwemu_ptx.h", kwemu_text_ptx}};
+  const std::pair<const char*, const char*> parts[] = {
+      {"kwemu_abi.h", kwemu_text_abi},   {"kwemu_program.h", kwemu_text_program},       {"kwemu_language.h", kwemu_text_language},
+      {"kwemu_math.h", kwemu_text_math}, {"kwemu_intrinsics.h", kwemu_text_intrinsics}, {"kwemu_ptx.h", kwemu_text_ptx}};
   for (auto& [name, part] : parts) text += std::string("#line 1 \"") + name + "\"\n" + part + "\n";
   return text;
 }
@@ -188,8 +185,9 @@ std::string build_program(const ProgramSources& sources, const std::string& outp
   std::vector<std::string> flags = {"-std=gnu++" + sources.standard};
   flags.insert(flags.end(), kStrictFlags.begin(), kStrictFlags.end());
   std::string arch = std::to_string(sources.arch * 10);
-  flags.insert(flags.end(), {"-fpermissive", "-DKW_EMULATED=1", "-DKWEMU_CUDACC=1", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0", "-D__CUDACC_VER_BUILD__=0", "-DKWEMU_CUDA_ARCH=" + arch,
-                             "-fdebug-prefix-map=" + at + "=.", "-I" + at + "/kwemu"});
+  flags.insert(flags.end(),
+               {"-fpermissive", "-DKW_EMULATED=1", "-DKWEMU_CUDACC=1", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0",
+                "-D__CUDACC_VER_BUILD__=0", "-DKWEMU_CUDA_ARCH=" + arch, "-fdebug-prefix-map=" + at + "=.", "-I" + at + "/kwemu"});
   if (mirror.dynamic_shared) flags.push_back("-DKWEMU_DYNAMIC_SHARED");
   for (auto& d : mirror.dirs()) flags.insert(flags.end(), {"-I" + mirror.place(d), "-I" + d.string()});
   for (auto& d : sources.defines) flags.push_back("-D" + d);
