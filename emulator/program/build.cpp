@@ -8,7 +8,7 @@
 #include "emulator/nvrtc/assembly.h"
 #include "emulator/nvrtc/device_text.h"
 #include "emulator/nvrtc/host_compiler.h"
-#include "emulator/nvrtc/rewriter.h"
+#include "emulator/rewriter/rewriter.h"
 #include "emulator/program/program.h"
 
 namespace kwemu {

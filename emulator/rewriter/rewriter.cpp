@@ -1,16 +1,16 @@
-#include "emulator/nvrtc/rewriter.h"
+#include "emulator/rewriter/rewriter.h"
 
 #include <cctype>
 
-#include "emulator/nvrtc/lexer.h"
-#include "emulator/nvrtc/ptx.h"
+#include "emulator/rewriter/ptx.h"
+#include "emulator/rewriter/token_view.h"
 
 namespace kwemu {
 namespace {
-class Rewriter {
+class Rewriter : TokenView {
  public:
   Rewriter(const std::string& source, std::string file, Dialect& dialect, int line = 1, bool in_macro = false)
-      : tokens_(tokens_of(source, !in_macro)), file_(std::move(file)), dialect_(dialect), line_(line), in_macro_(in_macro) {
+      : TokenView(tokens_of(source, !in_macro), in_macro), file_(std::move(file)), dialect_(dialect), line_(line) {
     starts_.resize(tokens_.size() + 1);
   }
   Rewritten run() {
@@ -19,15 +19,6 @@ class Rewriter {
   }
 
  private:
-  size_t next(size_t i) const {  // the next token that is not space; tokens_.size() at the end
-    do i++;
-    while (i < tokens_.size() && is_space(i));
-    return i;
-  }
-  bool is(size_t i, const char* text) const { return i < tokens_.size() && tokens_[i].text == text; }
-  // A macro's lines are joined by backslashes, which mean nothing.
-  bool is_space(size_t i) const { return tokens_[i].kind == kSpace || (in_macro_ && tokens_[i].text == "\\"); }
-  bool is_word(size_t i) const { return i < tokens_.size() && tokens_[i].kind == kWord; }
   void range(size_t begin, size_t end) {
     for (size_t i = begin; i < end && out_.error.empty();) {
       starts_[i] = out_.text.size();
@@ -38,14 +29,6 @@ class Rewriter {
     out_.text += tokens_[i].text;
     for (char c : tokens_[i].text) line_ += c == '\n';
     if (tokens_[i].kind != kSpace) previous_ = tokens_[i].text;
-  }
-  size_t closing(size_t open) const {  // of a parenthesis
-    int depth = 0;
-    for (size_t i = open; i < tokens_.size(); i++) {
-      depth += is(i, "(") - is(i, ")");
-      if (!depth) return i;
-    }
-    return tokens_.size();
   }
 
   size_t step(size_t i) {
@@ -117,21 +100,6 @@ class Rewriter {
   }
 
   // ---- inline PTX: becomes C++ -----------------------------------------------------------------------------------------------
-  std::string joined(size_t begin, size_t end) const {
-    std::string text;
-    for (size_t k = begin; k < end; k++) text += is_space(k) ? " " : tokens_[k].text;
-    return text;
-  }
-  static void append_string(std::string& text, const std::string& literal) {  // without its quotes and escapes
-    for (size_t k = 1; k + 1 < literal.size(); k++) {
-      if (literal[k] != '\\') {
-        text += literal[k];
-      } else {
-        k++;
-        text += literal[k] == 'n' ? '\n' : literal[k] == 't' ? '\t' : literal[k];
-      }
-    }
-  }
   size_t step_asm(size_t i) {
     size_t open = next(i);
     while (is(open, "volatile") || is(open, "__volatile__") || is(open, "inline")) open = next(open);
@@ -210,18 +178,6 @@ class Rewriter {
     previous_ = w;
     return i + 1;
   }
-  // X<T>::f<n>(...): nvcc does without the `template` that C++ asks for when X<T> depends on a parameter.
-  bool calls_member_template(size_t i) const {
-    if (i < 2 || !is(i - 1, "::") || !is(i - 2, ">") || !is(i + 1, "<")) return false;
-    int depth = 0;
-    for (size_t k = i + 1; k < tokens_.size(); k++) {
-      depth += is(k, "<") - is(k, ">");
-      if (!depth) return is(k + 1, "(");
-      bool plain = is_word(k) || tokens_[k].kind == kNumber || tokens_[k].kind == kSpace;
-      if (!plain && !is(k, "<") && !is(k, ">") && !is(k, ",") && !is(k, "::")) return false;
-    }
-    return false;
-  }
   // (void*)kernel: with its type forgotten, its address alone must be enough to launch it.
   size_t step_address(size_t i) {
     size_t end = past_void_cast_at(i);
@@ -240,17 +196,6 @@ class Rewriter {
     out_.text += ")";
     previous_ = ")";
     return last + 1;
-  }
-  // Behind "(" and, if there is one, a cast to void*: the kernel's type tells what its arguments are.
-  size_t past_void_cast(size_t open) const {
-    size_t end = past_void_cast_at(next(open));
-    return end ? end : open + 1;
-  }
-  size_t past_void_cast_at(size_t i) const {  // 0: there is no cast
-    if (!is(i, "(")) return 0;
-    size_t word = next(i);
-    if (is(word, "const")) word = next(word);
-    return is(word, "void") && is(next(word), "*") && is(next(next(word)), ")") ? next(next(word)) + 1 : 0;
   }
   const std::string* new_value(const std::string& name) {
     for (auto& [n, value] : dialect_.initialisers) {
@@ -286,36 +231,6 @@ class Rewriter {
     return value ? macro.substr(0, end) + " " + *value : macro;
   }
 
-  // The first token of the kernel's name in front of "<<<": ns::kernel<T, 4>
-  size_t kernel_begin(size_t i) const {
-    const auto before = [&](size_t k) {
-      while (k > 0 && is_space(k - 1)) k--;
-      return k;
-    };
-    size_t at = before(i);
-    for (;;) {
-      if (at && is(at - 1, ">")) {
-        for (int depth = 0; at > 0;) {
-          at--;
-          depth += is(at, ">") - is(at, "<");
-          if (!depth) break;
-        }
-        at = before(at);
-      } else if (at && is(at - 1, ")")) {
-        for (int depth = 0; at > 0;) {
-          at--;
-          depth += is(at, ")") - is(at, "(");
-          if (!depth) return at;
-        }
-      }
-      if (at && is_word(at - 1)) at--;
-      if (size_t b = before(at); b && (is(b - 1, "::") || is(b - 1, ".") || is(b - 1, "->"))) {
-        at = before(b - 1);
-        continue;
-      }
-      return at;
-    }
-  }
   // kernel<<<grid, block>>>(arguments)  ->  kwemu_start(kwemu_config(grid, block), "kernel", [=](auto... a) { kernel(a...); }, arguments)
   size_t step_launch(size_t i) {
     if (!dialect_.program) return fail("a launch from device code cannot run in the emulator"), tokens_.size();
@@ -445,14 +360,12 @@ class Rewriter {
     if (kernel && is(i, "(") && !name.empty()) out_.c_kernels.push_back(name);
   }
 
-  std::vector<Token> tokens_;
   std::string file_;
   Dialect& dialect_;
   Rewritten out_;
   std::vector<size_t> starts_;  // of each token in the new text
   bool in_launch_ = false;
   int line_;
-  bool in_macro_;
   std::string previous_;          // text of the last token that is not space
   std::vector<bool> braces_;      // open ones: of a namespace or linkage block?
   bool namespace_opens_ = false;  // the next brace is one of these
