@@ -268,6 +268,36 @@ def run(args):
         args.results.write_text(json.dumps({"commit": COMMIT, "programs": ordered}, indent=1) + "\n")
 
 
+def table(args):
+    """docs/public-programs.md: one line a program, in the order of the list."""
+    chosen = json.loads(args.list.read_text())["programs"]
+    done = json.loads(args.results.read_text())
+    results = {r["name"]: r for r in done["programs"]}
+    ran = [r for r in results.values() if r["ended"] == "ran"]
+    lines = [
+        "# Public programs in the emulator",
+        "",
+        f"HeCBench at {COMMIT}; the list of {len(chosen)} was committed before the first run, by the rule in `scripts/public_programs.py`, and",
+        f"written by `scripts/public_programs.py table`. {done.get('note', '')}",
+        "",
+        f"Of {len(results)} tried {sum(r['built'] for r in results.values())} were built and {len(ran)} ran to their end; of these "
+        f"{sum(r['check'] == 'passed' for r in ran)} said that their own check passed, {sum(r['check'] == 'failed' for r in ran)} that it failed; "
+        "the others print no verdict that the script knows.",
+        "",
+        "| program | arguments | ended | own check | findings |",
+        "|---|---|---|---|---|",
+    ]
+    for program in chosen:
+        r = results.get(program["name"])
+        if not r:
+            lines.append(f"| {program['name']} | | not tried | | |")
+            continue
+        kinds = [f"{f['kind']} {f['at']}".strip() for f in r["findings"][:3]]
+        more = f" and {len(r['findings']) - 3} more" if len(r["findings"]) > 3 else ""
+        lines.append(f"| {r['name']} | {' '.join(r['arguments'])} | {r['ended']} | {r['check']} | {'; '.join(kinds)}{more} |")
+    PAGE.write_text("\n".join(lines) + "\n")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--from", dest="checkout", type=Path)
@@ -280,7 +310,7 @@ def main():
     p.add_argument("verb", choices=["list", "run", "table"])
     p.add_argument("names", nargs="*")
     args = p.parse_args()
-    {"list": choose, "run": run}[args.verb](args)
+    {"list": choose, "run": run, "table": table}[args.verb](args)
 
 
 if __name__ == "__main__":
