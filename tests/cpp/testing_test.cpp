@@ -141,7 +141,8 @@ void norm_cpu(const Call& c) {
     return std::tuple(row.x, row.w, row.y);
   };
   const bool odd = reinterpret_cast<uintptr_t>(x.data) % 16 != 0;
-  if (x.dtype == KW_F64 || (fault == Fault::place_matters && odd) || fault == Fault::slightly_larger) return normalize<double>(rows, n, eps, doubled);
+  if (x.dtype == KW_F64 || (fault == Fault::place_matters && odd) || fault == Fault::slightly_larger)
+    return normalize<double>(rows, n, eps, doubled);
   if (fault != Fault::half_accumulator && fault != Fault::one_pass_variance) {
     normalize<float>(rows, n, eps, doubled);
   } else {
