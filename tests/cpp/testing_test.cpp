@@ -6,7 +6,6 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <tuple>
 #include <vector>
 
 #include "kw/core/room.h"
@@ -72,11 +71,10 @@ float half(float v) {
 
 template <class A, class Term>
 A sum_of(int64_t n, Term term) {  // in 64 chains, as kernels do
-  A chains[64] = {};
+  A chains[64] = {}, sum = 0;
   for (int64_t i = 0; i < n; i++) chains[i % 64] += term(i);
-  for (int width = 32; width > 0; width /= 2)
-    for (int i = 0; i < width; i++) chains[i] += chains[i + width];
-  return chains[0];
+  for (A chain : chains) sum += chain;
+  return sum;
 }
 
 // y = (x - mean) / sqrt(variance + eps) * weight, per row
@@ -94,8 +92,7 @@ void normalize(int64_t rows, int64_t n, double eps, Row&& row_of) {
 void norm_cpu(const Call& c) {
   const kw_tensor &x = *c.tensor("x"), &y = *c.tensor("y");
   const kw_tensor* w = c.tensor("w");
-  int64_t rows = c.dim("B");
-  const int64_t n = c.dim("N");
+  int64_t rows = c.dim("B"), n = c.dim("N");
   Rows x_rows = c.rows("x"), y_rows = c.rows("y");
   if (fault == Fault::ignores_gap) x_rows = {.stride = {n}};
   if (fault == Fault::one_distance) x_rows.size[0] = 0;
@@ -136,15 +133,11 @@ void norm_cpu(const Call& c) {
     };
     return row;
   };
-  auto doubled = [&](int64_t r) {
-    auto row = row_of(r);
-    return std::tuple(row.x, row.w, row.y);
-  };
   const bool odd = reinterpret_cast<uintptr_t>(x.data) % 16 != 0;
   if (x.dtype == KW_F64 || (fault == Fault::place_matters && odd) || fault == Fault::slightly_larger)
-    return normalize<double>(rows, n, eps, doubled);
+    return normalize<double>(rows, n, eps, row_of);
   if (fault != Fault::half_accumulator && fault != Fault::one_pass_variance) {
-    normalize<float>(rows, n, eps, doubled);
+    normalize<float>(rows, n, eps, row_of);
   } else {
     for (int64_t r = 0; r < rows; r++) {
       auto row = row_of(r);
@@ -170,8 +163,7 @@ void norm_cpu(const Call& c) {
 }
 
 void norm_reference(const Call& c) {
-  const auto* x = static_cast<const double*>(c.data("x"));
-  const auto* w = static_cast<const double*>(c.data("w"));
+  const auto *x = static_cast<const double*>(c.data("x")), *w = static_cast<const double*>(c.data("w"));
   auto* y = static_cast<double*>(c.data("y"));
   const int64_t n = c.dim("N");
   for (int64_t r = 0; r < c.dim("B"); r++, x += n, y += n) {
