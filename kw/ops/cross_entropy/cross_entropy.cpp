@@ -1,4 +1,7 @@
 // The room of cross-entropy: contracts, which kernel with which tile, and how it is launched.
+#include <cstdio>
+#include <cstdlib>
+
 #include "kw/core/row_tile.h"
 #include "kw/ops/cross_entropy/cross_entropy_bench.h"
 #include "kw/ops/cross_entropy/cross_entropy_params.cuh"
@@ -73,6 +76,7 @@ const char* boolean(bool b) { return b ? "true" : "false"; }
 struct ForwardTile {
   RowTile row;
   uint32_t shared_bytes;  // dynamic, of a block
+  int32_t teams;          // at most, each of which then works on several rows; 0: one for each row
 };
 
 // Shared memory for a row's windows: where rows are not aligned, one more for each eight in a cluster, or for all in a block.
@@ -89,14 +93,18 @@ std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu,
   const int32_t threads = bytes <= 40 << 10   ? 128
                           : bytes <= 72 << 10 ? 256
                                               : 512,
-                cluster = threads == 512 ? 2 : 1, vec = vector_elements(type);
+                cluster = threads == 512 ? 2 : 1, vec = vector_elements(type), tree = row_tree(length / vec);
+  const auto with_tree = [&](std::optional<RowTile> tile) {
+    if (tile) tile->tree = tree;
+    return tile;
+  };
   if (bytes > 136 << 10 || gpu.arch < 80 || access_bytes(p, type, length) != 16 || (cluster > 1 && gpu.arch < 90))
-    return spread_row_tile(p, gpu, type, length, 1, 1);
+    return with_tree(spread_row_tile(p, gpu, type, length, 1, 1));
   const auto vectors = static_cast<int32_t>((length + int64_t{threads} * vec - 1) / (int64_t{threads} * vec));
   const int64_t own = int64_t{vectors} * threads * 16 / cluster + sums_bytes(threads / cluster);
   if (own > gpu.shared_per_block) return std::nullopt;
   const int64_t blocks = std::min<int64_t>(gpu.shared_per_sm / own, 1024 / (threads / cluster));  // 64 registers each
-  return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster};
+  return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster, tree};
 }
 
 // The same for rows that are not aligned (kw/device/window.cuh).
@@ -109,8 +117,9 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
     threads = 1024;
     for (cluster = 2; cluster < 16 && bytes > int64_t{cluster} * (cluster < 8 ? 48 << 10 : 96 << 10);) cluster *= 2;
   }
+  if (const char* knobs = std::getenv("KW_CE_WINDOW")) std::sscanf(knobs, "%d,%d", &threads, &cluster);
   const int64_t vectors = (need + threads - 1) / threads;
-  RowTile tile{threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster};
+  RowTile tile{threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster, row_tree((length + vec - 1) / vec)};
   const int32_t block = threads / cluster;
   const int64_t sums =
       int64_t{block > 256 ? block + 128 : 2 * block} * 2 * dtype_bytes(accumulator(type)) * (p.is_zero("label_smoothing") ? 1 : 2);
@@ -120,29 +129,55 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
   return tile;
 }
 
+// The tile for rows that a cluster keeps, several of them at once (kw/device/row_ring.cuh).
+struct RingTile {
+  RowTile row;
+  int32_t slots, teams;
+};
+std::optional<RingTile> ring_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
+  const int32_t vec = vector_elements(type);
+  if (gpu.arch < 90 || access_bytes(p, type, length) != 16) return std::nullopt;
+  const int64_t need = length / vec;
+  int32_t threads = 2048, cluster = 8, blocks = 2, rows4 = 12, teams = 0;  // rows4: quarters of a row in the ring
+  const char* knobs = std::getenv("KW_CE_RING");
+  if (!knobs || std::sscanf(knobs, "%d,%d,%d,%d,%d", &threads, &cluster, &blocks, &rows4, &teams) < 3) return std::nullopt;
+  const auto vectors = static_cast<int32_t>((need + threads - 1) / threads);
+  const int32_t block = threads / cluster, slot = block * 16;
+  const int64_t sums = int64_t{block} * 16 + 4096, most = (std::min(gpu.shared_per_sm / blocks - 1024, gpu.shared_per_block) - sums) / slot;
+  const auto slots = static_cast<int32_t>(std::min<int64_t>(most, vectors * rows4 / 4));
+  if (slots <= vectors) return std::nullopt;
+  if (!teams) teams = std::max(1, gpu.sm_count * blocks * (cluster > 8 ? 112 : cluster > 2 ? 120 : 132) / 132 / cluster);
+  return RingTile{{threads, 1, vectors, vec, 16, blocks, cluster, row_tree(need)}, slots, teams};
+}
+
 // Kernel 0: the rows. Where no gradient is wanted, a longer row need not be kept: streaming it reads as fast as memory gives it.
 void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
   const bool gradient = p.wants("dlogits");
   const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0,
-                          const std::string& last = "") {
+                          const std::string& last = "", int32_t teams = 0) {
     out.kernel(file, format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s%s>", name, p.type("T"), p.type("I"),
                             p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient), boolean(!p.is_zero("label_smoothing")),
                             boolean(!p.is_zero("softcap")), tile.name().c_str(), last.c_str()));
-    out.tile(ForwardTile{tile, shared_bytes});
+    out.tile(ForwardTile{tile, shared_bytes, teams});
   };
   // By the length alone: aligned rows and others must take kernels of the same bits. Beyond it, too few blocks of a row in registers share
   // a multiprocessor for some to read while others compute: 78 % of the copy rate at 16384 elements of bf16, where shared memory gives 93.
   constexpr int64_t in_registers = 8192;
+  constexpr char longer[] = "kw/ops/cross_entropy/cross_entropy_long.cuh";
+  const int64_t need = (p.dim("V") + vector_elements(type) - 1) / vector_elements(type);
   const std::span<const TunedTile> tuned = gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles;
   if (const auto tile = choose_row_tile(tuned, p, type, p.dim("V"), 8); tile && p.dim("V") <= in_registers)
     kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
+  else if (const auto ring = ring_tile(p, gpu, type, p.dim("V")); ring && gradient)
+    kernel(longer, "forward_ring", ring->row, static_cast<uint32_t>(ring->slots) * ring->row.block() * 16,
+           format(", %d, %d", ring->row.blocks, ring->slots), ring->teams);
   else if (const auto spread = shared_tile(p, gpu, type, p.dim("V")); spread && gradient)
-    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, window_bytes(*spread), format(", %d", spread->blocks));
+    kernel(longer, "forward_shared", *spread, window_bytes(*spread), format(", %d", spread->blocks));
   else if (const auto window = window_tile(p, gpu, type, p.dim("V")))
-    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *window, window_bytes(*window), format(", %d", window->blocks));
+    kernel(longer, "forward_shared", *window, window_bytes(*window), format(", %d", window->blocks));
   else
-    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2));
+    kernel(longer, "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2, row_tree(need)));
 }
 
 ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
@@ -153,9 +188,10 @@ ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
 }
 
 void add_rows(const kw_choice& choice, const ForwardParams& p, Launches& out) {
-  const auto [tile, shared_bytes] = tile_of<ForwardTile>(choice);
+  const auto [tile, shared_bytes, at_most] = tile_of<ForwardTile>(choice);
+  const int64_t teams = at_most ? std::min<int64_t>(p.rows, at_most) : p.rows;
   if (p.rows > 0)
-    out.add(0, grid_for(p.rows * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
+    out.add(0, grid_for(teams * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
 }
 
 // ---- cross_entropy -----------------------------------------------------------------------------------------------------------
