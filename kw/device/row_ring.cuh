@@ -20,8 +20,8 @@ struct Every {  // row
   KW_WORD bool operator()(int64_t) const { return true; }
 };
 
-// T: of the elements of all `tensors`. slots: places of the ring, each a vector of every tensor; at least Tile::vectors. wanted(row): whether
-// the row is read at all; else it comes as zeros. `later`, which asks that of rows to come, may be called before `wait`.
+// T: of the elements of all `tensors`. slots: places of the ring, each a vector of every tensor; at least Tile::vectors. wanted(row):
+// whether the row is read at all; else it comes as zeros. `later`, which asks that of rows to come, may be called before `wait`.
 template <class T, int tensors, class Tile, int slots, class Wanted = Every>
 struct RowRing {
   static constexpr int vectors = Tile::vectors;

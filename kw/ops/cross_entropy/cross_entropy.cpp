@@ -1,7 +1,4 @@
 // The room of cross-entropy: contracts, which kernel with which tile, and how it is launched.
-#include <cstdio>
-#include <cstdlib>
-
 #include "kw/core/row_tile.h"
 #include "kw/ops/cross_entropy/cross_entropy_bench.h"
 #include "kw/ops/cross_entropy/cross_entropy_params.cuh"
@@ -88,6 +85,7 @@ uint32_t window_bytes(const RowTile& tile) {
 // The tile for a row in shared memory. As few threads as keep up with it, so that several rows are at work on a multiprocessor: one H200,
 // 2026-12-01, `kw bench`, share of the copy rate of 4240 GB/s, bf16 16384: 93 % with 128 threads, 74 with 512; 32000: 92 with 256, 87 with
 // 128, 62 in a cluster with 1024; f32 32000: 88 with 512 in a cluster of two, 85 with 1024; bf16 65536: 83 against 78.
+constexpr int64_t in_shared = 136 << 10;  // bytes of a row beyond which a cluster of two holds too few at once
 std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
   const int64_t bytes = length * dtype_bytes(type);
   const int32_t threads = bytes <= 40 << 10   ? 128
@@ -98,7 +96,7 @@ std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu,
     if (tile) tile->tree = tree;
     return tile;
   };
-  if (bytes > 136 << 10 || gpu.arch < 80 || access_bytes(p, type, length) != 16 || (cluster > 1 && gpu.arch < 90))
+  if (bytes > in_shared || gpu.arch < 80 || access_bytes(p, type, length) != 16 || (cluster > 1 && gpu.arch < 90))
     return with_tree(spread_row_tile(p, gpu, type, length, 1, 1));
   const auto vectors = static_cast<int32_t>((length + int64_t{threads} * vec - 1) / (int64_t{threads} * vec));
   const int64_t own = int64_t{vectors} * threads * 16 / cluster + sums_bytes(threads / cluster);
@@ -117,9 +115,9 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
     threads = 1024;
     for (cluster = 2; cluster < 16 && bytes > int64_t{cluster} * (cluster < 8 ? 48 << 10 : 96 << 10);) cluster *= 2;
   }
-  if (const char* knobs = std::getenv("KW_CE_WINDOW")) std::sscanf(knobs, "%d,%d", &threads, &cluster);
   const int64_t vectors = (need + threads - 1) / threads;
-  RowTile tile{threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster, row_tree((length + vec - 1) / vec)};
+  RowTile tile{
+      threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster, row_tree((length + vec - 1) / vec)};
   const int32_t block = threads / cluster;
   const int64_t sums =
       int64_t{block > 256 ? block + 128 : 2 * block} * 2 * dtype_bytes(accumulator(type)) * (p.is_zero("label_smoothing") ? 1 : 2);
@@ -129,33 +127,37 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
   return tile;
 }
 
-// The tile for rows that a cluster keeps, several of them at once (kw/device/row_ring.cuh).
+// The tile for rows that a cluster keeps, with the next ones on their way (kw/device/row_ring.cuh): up to 10 vectors in a thread (16 where
+// the tree has no more lanes), two blocks on a multiprocessor, of which one computes while the other writes, and three rows in the ring, as
+// far as they fit. The teams are as many as run at once: clusters stay inside a GPC, whose multiprocessors 4 or more do not always divide,
+// and an H200 with 132 runs clusters of 8 on 120, of 16 on 112.
 struct RingTile {
   RowTile row;
   int32_t slots, teams;
 };
 std::optional<RingTile> ring_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
   const int32_t vec = vector_elements(type);
-  if (gpu.arch < 90 || access_bytes(p, type, length) != 16) return std::nullopt;
+  if (gpu.arch < 90 || access_bytes(p, type, length) != 16 || length * dtype_bytes(type) <= in_shared) return std::nullopt;
   const int64_t need = length / vec;
-  int32_t threads = 2048, cluster = 8, blocks = 2, rows4 = 12, teams = 0;  // rows4: quarters of a row in the ring
-  const char* knobs = std::getenv("KW_CE_RING");
-  if (!knobs || std::sscanf(knobs, "%d,%d,%d,%d,%d", &threads, &cluster, &blocks, &rows4, &teams) < 3) return std::nullopt;
-  const auto vectors = static_cast<int32_t>((need + threads - 1) / threads);
-  const int32_t block = threads / cluster, slot = block * 16;
-  const int64_t sums = int64_t{block} * 16 + 4096, most = (std::min(gpu.shared_per_sm / blocks - 1024, gpu.shared_per_block) - sums) / slot;
-  const auto slots = static_cast<int32_t>(std::min<int64_t>(most, vectors * rows4 / 4));
-  if (slots <= vectors) return std::nullopt;
-  if (!teams) teams = std::max(1, gpu.sm_count * blocks * (cluster > 8 ? 112 : cluster > 2 ? 120 : 132) / 132 / cluster);
-  return RingTile{{threads, 1, vectors, vec, 16, blocks, cluster, row_tree(need)}, slots, teams};
+  const int32_t tree = row_tree(need), blocks = 2;
+  const auto threads = std::clamp<int32_t>(static_cast<int32_t>(std::bit_ceil(static_cast<uint64_t>((need + 9) / 10))), 1024, tree);
+  const int32_t cluster = threads > 2048 ? 16 : 8, block = threads / cluster, slot = block * 16;
+  const int64_t vectors = (need + threads - 1) / threads;
+  const int32_t sums = block * (type == KW_F64 ? 32 : 16) + 4096;
+  const int32_t most = (std::min(gpu.shared_per_sm / blocks - 1024, gpu.shared_per_block) - sums) / slot;
+  if (vectors >= most) return std::nullopt;
+  const int32_t teams = std::max(1, gpu.sm_count * blocks * (cluster > 8 ? 112 : 120) / 132 / cluster);
+  return RingTile{{threads, 1, static_cast<int32_t>(vectors), vec, 16, blocks, cluster, tree},
+                  static_cast<int32_t>(std::min<int64_t>(most, 3 * vectors)),
+                  teams};
 }
 
 // Kernel 0: the rows. Where no gradient is wanted, a longer row need not be kept: streaming it reads as fast as memory gives it.
 void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
   const bool gradient = p.wants("dlogits");
-  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0,
-                          const std::string& last = "", int32_t teams = 0) {
+  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0, const std::string& last = "",
+                          int32_t teams = 0) {
     out.kernel(file, format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s%s>", name, p.type("T"), p.type("I"),
                             p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient), boolean(!p.is_zero("label_smoothing")),
                             boolean(!p.is_zero("softcap")), tile.name().c_str(), last.c_str()));
@@ -190,8 +192,7 @@ ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
 void add_rows(const kw_choice& choice, const ForwardParams& p, Launches& out) {
   const auto [tile, shared_bytes, at_most] = tile_of<ForwardTile>(choice);
   const int64_t teams = at_most ? std::min<int64_t>(p.rows, at_most) : p.rows;
-  if (p.rows > 0)
-    out.add(0, grid_for(teams * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
+  if (p.rows > 0) out.add(0, grid_for(teams * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
 }
 
 // ---- cross_entropy -----------------------------------------------------------------------------------------------------------
