@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("KW_BUILD", ROOT / "build"))
 README = (ROOT / "README.md").read_text()
-COMMANDS = [line.split("  #")[0] for line in re.findall(r"^build/(kw .*)$", README, re.M)]
+COMMANDS = [line.split("  #")[0].strip() for line in re.findall(r"^build/(kw .*)$", README, re.M)]
 
 
 def test_the_example(tmp_path):
