@@ -84,7 +84,17 @@ class Checker {
     if (options_.progress) options_.progress(layer.layer, layer.cases, static_cast<int64_t>(of));
   }
 
-  void cases(const char* name, const std::vector<Case>& list) {
+  // False when the layer is not to run.
+  bool begin(const char* name, std::vector<Case>& list) {
+    if (options_.stop_early && std::any_of(reports_.begin(), reports_.end(), [](const LayerReport& r) { return !r.ok; })) return false;
+    if (!options_.keep || list.empty()) return true;
+    std::erase_if(list, [&](const Case& c) { return !options_.keep(c); });
+    if (list.empty()) skip(name, "none of its cases is asked for");
+    return !list.empty();
+  }
+
+  void cases(const char* name, std::vector<Case> list) {
+    if (!begin(name, list)) return;
     LayerReport layer{.layer = name};
     const auto start = Clock::now();
     for (const Case& c : list) {
@@ -93,14 +103,15 @@ class Checker {
       progress(layer, list.size());
       layer.worst = std::max(layer.worst, outcome.worst);
       if (outcome.ok) continue;
-      layer.ok = false, layer.sentence = outcome.sentence, layer.reproduce = describe(op_, c);
+      layer.ok = false, layer.sentence = outcome.sentence, layer.kind = outcome.kind, layer.reproduce = describe(op_, c);
       break;
     }
     if (layer.cases == 0) layer.ok = false, layer.sentence = "the contract gave not a single case";
     finish(layer, start);
   }
 
-  void compare(const char* name, const std::vector<Case>& list, void (Checker::*body)(const Case&)) {
+  void compare(const char* name, std::vector<Case> list, void (Checker::*body)(const Case&)) {
+    if (!begin(name, list)) return;
     LayerReport layer{.layer = name};
     const auto start = Clock::now();
     for (const Case& c : list) {
@@ -110,9 +121,9 @@ class Checker {
         progress(layer, list.size());
         continue;
       } catch (const Fault& fault) {
-        layer.sentence = fault.sentence;
+        layer.sentence = fault.sentence, layer.kind = fault.sentence.starts_with("kwemu") ? "memory" : "bits";
       } catch (const Error& error) {
-        layer.sentence = std::string("a legal call was refused: ") + error.what();
+        layer.sentence = std::string("a legal call was refused: ") + error.what(), layer.kind = "refused";
       }
       layer.ok = false, layer.reproduce = describe(op_, c);
       break;
@@ -221,6 +232,7 @@ class Checker {
     for (Layout layout : {Layout::row_gap, Layout::both, Layout::mixed}) {
       Case elsewhere = c;
       elsewhere.layout = layout;
+      if (options_.keep && !options_.keep(elsewhere)) continue;
       const std::vector<Tensor> inputs = make_inputs(op_, elsewhere);
       bool same = true;  // in a mixture that repeats rows, inputs are others
       const std::vector<Tensor> plain_inputs = make_inputs(op_, c);

@@ -40,6 +40,7 @@ struct LayerReport {
   double worst = 0;  // largest error over its cases, in bounds
   double seconds = 0;
   std::string sentence;   // what failed first
+  std::string kind;       // of the fault: Outcome's, or "bits" where two calls differ
   std::string reproduce;  // "--arg 'x=bf16[3,0]' --seed 3": to be put behind `kw check OP --device D`
   std::string skipped;    // why it does not apply here
 };
@@ -47,6 +48,8 @@ struct LayerReport {
 struct CheckOptions {
   Scope scope;
   std::function<void(const std::string& layer, int64_t done, int64_t of)> progress;  // may be empty
+  std::function<bool(const Case&)> keep;  // when not empty: only cases for which it is true
+  bool stop_early = false;                // at the first layer that fails
 };
 
 // The layers in order: shapes, dtypes, values, layouts, repeat (bitwise equal reruns, other inputs in between, other thread counts),
