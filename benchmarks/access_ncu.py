@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# One call of every kind of kernel that the rooms have; small, because ncu's counters do not depend on the size and the emulator's time does.
+# One call of every kind of kernel that the rooms have. Small: the emulator takes its time.
 CASES = [
     ("rms_norm", "x=bf16[528,4096] weight=bf16[4096]"),
     ("rms_norm", "x=f32[132,32768] weight=f32[32768]"),

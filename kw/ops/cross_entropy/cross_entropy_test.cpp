@@ -10,6 +10,7 @@
 
 #include "kw/core/bind.h"
 #include "kw/runtime/dispatch.h"
+#include "tests/cpp/access.h"
 #include "tests/cpp/on_device.h"
 
 namespace {
@@ -345,6 +346,23 @@ void all(bool few, int64_t largest) {
   refusals();
 }
 
+// The logits once, and one of them again; dlogits once. Every warp reads its row's target, and how many count.
+void traffic() {
+  using kw::test::expect_traffic;
+  const double held = 29 / 32.;  // of the targets that the checker makes up, 3 are to be ignored
+  expect_traffic("cross_entropy", "logits=bf16[32,32000] target=i64[32]",
+                 {{"logits", held + held / 32000},
+                  {"target", 1 + 8},
+                  {"parts", held + 8 / 256., 1 / 256.},
+                  {"losses", 1, 1},
+                  {"dlogits", 0, 1 + held / 32000},
+                  {"loss", 0, 1}});
+  expect_traffic("cross_entropy_unreduced", "logits=f32[32,4096] target=i64[32]",
+                 {{"logits", 1 + held / 4096}, {"target", 16}, {"dlogits", 0, 1 + held / 4096}, {"loss", 0, 1}});
+  expect_traffic("cross_entropy_backward", "dloss=f32[] dlogits=bf16[3,32000]", {{"dlogits", 1, 1}, {"dloss", 384}});
+  expect_traffic("cross_entropy_unreduced_backward", "dloss=f32[3] dlogits=bf16[3,32000]", {{"dlogits", 1, 1}, {"dloss", 64}});
+}
+
 }  // namespace
 
 int main() {
@@ -360,5 +378,6 @@ int main() {
   kw::test::on_device({"inorder", "greedy"}, [](std::string_view where) {
     all(where != "gpu", where == "gpu" ? int64_t{1} << 40 : where == "inorder" ? 34000 : 5000);
   });
+  traffic();
   return kw::test::finish();
 }
