@@ -120,7 +120,8 @@ const Verb check_verb = {
     "sentence). In every case results start as poison between guard\n"
     "bands and inputs must stay as they were; on the emulator all that it reports counts. testing/compare.h has the bound.\n"
     "A failure prints the command that repeats it alone; exit status 1 then.\n\n"
-    "values:  random constant huge small tiny mean1000 outlier last zeros infinity nan\n"
+    "values:  random constant huge small tiny mean1000 below ones outlier last zeros infinity masked denormal largest\n"
+    "         cancel nan\n"
     "layouts: plain row_gap offset both odd_ones distances transposed expanded repeated mixed\n\n"
     "example: kw check --device emulate --quick",
     {{"--device", "NAME", "cpu (default), emulate, or cuda"},

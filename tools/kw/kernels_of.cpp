@@ -76,24 +76,33 @@ std::set<std::string> tokens_of(const KernelSet& kernels) {
 
 }  // namespace
 
-std::vector<KernelSet> spread_of_kernels(const std::vector<KernelSet>& cases, size_t most) {
-  std::map<KernelSet, size_t> counts;
-  for (const KernelSet& kernels : cases)
-    if (!kernels.empty()) counts[kernels]++;
+std::vector<KernelSet> spread_of_kernels(const std::vector<CaseOfKernels>& cases, size_t most) {
+  struct Takers {
+    size_t count = 0;
+    std::set<std::string> tokens;
+  };
+  std::map<KernelSet, Takers> sets;
+  for (const auto& [kernels, values, layout] : cases) {
+    if (kernels.empty()) continue;
+    Takers& takers = sets[kernels];
+    if (takers.count++ == 0) takers.tokens = tokens_of(kernels);
+    takers.tokens.insert(std::string("values ") + test::values_name(values));
+    takers.tokens.insert(std::string("layout ") + test::layout_name(layout));
+  }
   std::vector<KernelSet> out;
   std::set<std::string> seen;
-  while (out.size() < most && !counts.empty()) {
-    auto best = counts.end();
+  while (out.size() < most && !sets.empty()) {
+    auto best = sets.end();
     std::pair<size_t, size_t> best_worth;
-    for (auto at = counts.begin(); at != counts.end(); ++at) {
+    for (auto at = sets.begin(); at != sets.end(); ++at) {
       size_t fresh = 0;
-      for (const std::string& token : tokens_of(at->first)) fresh += !seen.count(token);
-      const std::pair<size_t, size_t> worth{fresh, at->second};
-      if (best == counts.end() || worth > best_worth) best = at, best_worth = worth;
+      for (const std::string& token : at->second.tokens) fresh += !seen.count(token);
+      const std::pair<size_t, size_t> worth{fresh, at->second.count};
+      if (best == sets.end() || worth > best_worth) best = at, best_worth = worth;
     }
-    for (const std::string& token : tokens_of(best->first)) seen.insert(token);
+    seen.insert(best->second.tokens.begin(), best->second.tokens.end());
     out.push_back(best->first);
-    counts.erase(best);
+    sets.erase(best);
   }
   return out;
 }

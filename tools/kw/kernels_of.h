@@ -16,9 +16,15 @@ struct CaseKernels {
 // Nothing for a call that launches nothing.
 CaseKernels kernels_of(const Op& op, const test::Case& c, const kw_device_facts& gpu);
 
-// Few sets of kernels that stand for all of those of `cases`: the next is always the one with most template arguments that no set before
-// it had, at their place; where that is equal, the one that more cases take. At most `most` sets; each is the names of one CaseKernels.
+// Few sets of kernels that stand for all of those of `cases`: the next is always the one with most that no set before it had, of template
+// arguments at their place and of layouts and values of the cases that take it; where that is equal, the one that more cases take. At
+// most `most` sets; each is the names of one CaseKernels.
 using KernelSet = std::set<std::string>;
-std::vector<KernelSet> spread_of_kernels(const std::vector<KernelSet>& cases, size_t most);
+struct CaseOfKernels {
+  KernelSet kernels;
+  test::Values values;
+  test::Layout layout;
+};
+std::vector<KernelSet> spread_of_kernels(const std::vector<CaseOfKernels>& cases, size_t most);
 
 }  // namespace kw::tool

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <random>
 
 #include "kw/runtime/device.h"
 #include "kw/runtime/source_set.h"
@@ -43,7 +44,8 @@ struct Result {
 
 class Campaign {
  public:
-  Campaign(const Texts& texts, std::vector<const Op*> ops, size_t jobs) : texts_(texts), ops_(std::move(ops)), jobs_(jobs) {
+  Campaign(const Texts& texts, std::vector<const Op*> ops, size_t jobs, bool quick)
+      : texts_(texts), ops_(std::move(ops)), jobs_(jobs), quick_(quick) {
     const char* base = std::getenv("TMPDIR");
     std::string name = std::string(base && *base ? base : "/tmp") + "/kw-mutate-XXXXXX";
     if (!mkdtemp(name.data())) throw Error(KW_ERROR_INTERNAL, "cannot create a folder like " + name);
@@ -57,8 +59,8 @@ class Campaign {
   Campaign(const Campaign&) = delete;
   Campaign& operator=(const Campaign&) = delete;
 
-  // What passes a first, short trial goes through a long one; a legal variant through one in between, which it has to pass.
-  std::vector<Result> run(const std::vector<const Mutant*>& mutants, const std::function<void(const Result&)>& report) {
+  // What passes a first, short trial goes through a long one, unless all is `quick`; a legal variant through one in between.
+  std::vector<Result> run(const std::vector<const Mutant*>& mutants, const std::function<void(const std::vector<Result>&)>& report) {
     std::vector<Result> out;
     std::deque<std::pair<const Mutant*, bool>> queue;
     for (const Mutant* m : mutants) queue.emplace_back(m, false);
@@ -66,7 +68,7 @@ class Campaign {
       while (!queue.empty() && trials_.size() < jobs_) {
         const auto [mutant, thorough] = queue.front();
         queue.pop_front();
-        const Effort first{true, 4, 240}, legal{true, 8, 600}, last{false, 24, 900};
+        const Effort first{true, 4, 400}, legal{true, 4, 600}, last{false, 8, 900};
         const std::string folder = folder_ + "/" + std::to_string(count_++);
         const Effort& effort = thorough ? last : mutant->legal() ? legal : first;
         trials_.push_back({std::make_unique<Trial>(*mutant, texts_, ops_, effort, folder), thorough});
@@ -77,12 +79,12 @@ class Campaign {
           continue;
         }
         const Result result{&trials_[i].trial->mutant(), trials_[i].trial->verdict()};
-        const bool again = result.verdict.state == Verdict::State::passed && !trials_[i].thorough && !result.mutant->legal();
+        const bool again = result.verdict.state == Verdict::State::passed && !trials_[i].thorough && !quick_ && !result.mutant->legal();
         trials_.erase(trials_.begin() + static_cast<ptrdiff_t>(i));
         if (again)
           queue.emplace_front(result.mutant, true);
         else
-          out.push_back(result), report(result);
+          out.push_back(result), report(out);
       }
     }
     return out;
@@ -96,6 +98,7 @@ class Campaign {
   const Texts& texts_;
   const std::vector<const Op*> ops_;
   const size_t jobs_;
+  const bool quick_;
   std::string folder_;
   int count_ = 0;
   std::vector<Running> trials_;
@@ -162,11 +165,12 @@ void write_counts(Json& json, const char* name, const std::map<Key, long long>& 
   json.close('}');
 }
 
-std::string as_json(const std::vector<Result>& results, const Texts& texts) {
+std::string as_json(const std::vector<Result>& results, size_t chosen, const Texts& texts) {
   const Sums sums(results);
   Json json;
   json.open('{').key("command").string("kw mutate --device emulate").key("date").string(utc_now()).key("commit").string(git_commit()).key("machine");
   write_machine(json);
+  json.key("chosen").whole(static_cast<int64_t>(chosen)).key("run").whole(static_cast<int64_t>(results.size()));
   json.key("planted").whole(sums.planted).key("killed").whole(sums.killed).key("mechanical").whole(sums.by_rule);
   json.key("naive_allclose").whole(sums.noticed).key("legal_variants").whole(sums.legal).key("false_alarms").whole(sums.false_alarms);
   json.key("no_program").whole(sums.broken).key("no_kernel").whole(sums.unused);
@@ -202,21 +206,23 @@ int run(const Options& options) {
   for (const Mutant& m : mutants)
     if (only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& part) { return m.name.find(part) != m.name.npos; }))
       chosen.push_back(&m);
+  // Mixed, so that a run that is stopped has tried a fair sample of all kinds.
+  std::mt19937 dice(1);
+  std::shuffle(chosen.begin(), chosen.end(), dice);
   if (chosen.empty()) throw Usage{"no planted bug is named like that; kw mutate --list shows them"};
   if (options.has("--list")) {
     for (const Mutant* m : chosen) std::printf("  %4d  %-44s %s\n", m->number, m->name.c_str(), m->sentence.c_str());
     std::printf("%zu\n", chosen.size());
     return 0;
   }
-  std::ofstream out;
-  if (!file.empty() && !(out = std::ofstream(file))) throw Usage{"cannot write " + file};
-  Campaign campaign(texts, ops, static_cast<size_t>(options.whole("--jobs", 2, 1, 64)));
+  if (!file.empty() && !std::ofstream(file)) throw Usage{"cannot write " + file};
+  Campaign campaign(texts, ops, static_cast<size_t>(options.whole("--jobs", 2, 1, 64)), options.has("--quick"));
   Progress progress;
-  int64_t done = 0;
-  const std::vector<Result> results = campaign.run(chosen, [&](const Result& r) {
+  const std::vector<Result> results = campaign.run(chosen, [&](const std::vector<Result>& so_far) {
     progress.clear();
-    print(r, texts);
-    progress.show("mutants", ++done, static_cast<int64_t>(chosen.size()));
+    print(so_far.back(), texts);
+    if (!file.empty()) std::ofstream(file) << as_json(so_far, chosen.size(), texts) << "\n";  // a long run that is stopped has a result
+    progress.show("mutants", static_cast<int64_t>(so_far.size()), static_cast<int64_t>(chosen.size()));
   });
   progress.clear();
   const Sums sums(results);
@@ -225,7 +231,6 @@ int run(const Options& options) {
   for (const auto& [layer, count] : sums.layers) std::printf("  %-10s %4lld\n", layer.c_str(), count);
   std::printf("%lld false alarms on %lld legal variants\n", sums.false_alarms, sums.legal);
   if (sums.broken) std::printf("%lld edits are no program\n", sums.broken);
-  if (!file.empty()) out << as_json(results, texts) << "\n";
   return sums.killed == sums.planted && sums.false_alarms == 0 ? 0 : 1;
 }
 
@@ -244,6 +249,7 @@ const Verb mutate_verb = {
      {"--only", "TEXT", "only mutants with this in their names; may be repeated"},
      {"--bugs", "DIR", "where they are described (default testing/mutants)"},
      {"--jobs", "N", "trials at a time (default 2)"},
+     {"--quick", nullptr, "no second, longer trial of what survives the first"},
      {"--list", nullptr, "show them, and run nothing"},
      {"--json", "FILE", "write the result as JSON"}},
     run};

@@ -54,13 +54,13 @@ class Child {
 
   void run() {
     const kw_device_facts& gpu = device_facts(0);
-    std::vector<KernelSet> all;
+    std::vector<CaseOfKernels> all;
     std::vector<std::pair<const Op*, test::Case>> random;
     for (const Op* op : ops_)
       for (const test::Case& c : listed_cases(*op, scope_)) {
         const CaseKernels k = kernels_of(*op, c, gpu);
         if (!concerns(mutant_, k)) continue;
-        all.push_back(k.names);
+        all.push_back({k.names, c.values, c.layout});
         if (c.values == test::Values::random && c.layout == test::Layout::plain) random.emplace_back(op, c);
       }
     sets_ = spread_of_kernels(all, effort_.kernels);
