@@ -227,6 +227,36 @@ void row(int threads, int rows, int vectors, int align, int64_t length, const ch
 }
 
 template <class T>
+void window(int threads, int vectors, int cluster, int align, int64_t length, int apart) {
+  const int vec = 16 / static_cast<int>(sizeof(T)), rows = 5;
+  const int64_t places = int64_t{threads} * vectors, tile = places * vec;
+  const Rows<T> x(rows, length);
+  const std::string name =
+      kw::format("words::window<%s, kw::RowTile<%d, 1, %d, %d, %d, %d>, %d>", type_name<T>, threads, vectors, vec, align, cluster, apart);
+  const auto own = align == 16 ? places / cluster : cluster == 1 ? places + 1 : places / cluster / 8 * 9;
+  const auto n = static_cast<size_t>(rows * (tile + length) + 16);
+  const auto out = run<T, T>(name, static_cast<uint32_t>(rows * cluster), static_cast<uint32_t>(threads / cluster), x.data, n, rows, length,
+                             {}, static_cast<int>(own) * 16, cluster);
+  std::vector<T> want(n);
+  std::memset(static_cast<void*>(want.data()), 0xCB, n * sizeof(T));
+  const auto narrow = [](float v) {
+    if constexpr (sizeof(T) == 2)
+      return kw::test::bf16_bits(v);
+    else
+      return v;
+  };
+  for (int64_t r = 0; r < rows; r++) {
+    const auto value = [&](int64_t i) {
+      return i >= length ? 1.0f : r == 1 ? 0.0f : x.value[static_cast<size_t>(r)][static_cast<size_t>(i)];
+    };
+    for (int64_t i = 0; i < (length + vec - 1) / vec * vec; i++) want[static_cast<size_t>(r * tile + i)] = narrow(value(i));
+    for (int64_t i = 0; i < length; i++)
+      want[static_cast<size_t>(rows * tile + r * length + apart + i)] = narrow(i % 2 ? -value(i) : value(i));
+  }
+  if (!KW_EXPECT(same_bits(out, want))) std::cerr << "  " << name << " length " << length << '\n';
+}
+
+template <class T>
 void long_row(int threads, int vectors, int align, int64_t length) {
   const int vec = 16 / static_cast<int>(sizeof(T));
   const Rows<T> x(2, length);
@@ -335,6 +365,13 @@ void all() {
   ring(3, 3, 32, 12, 9 * 32 * 4);
   ring(6, 4, 64, 20, 1000);
   ring(13, 8, 128, 48, 48 * 128 * 4);  // 53 KB
+  for (int apart : {0, 1}) {
+    window<uint16_t>(64, 3, 1, 2, 1529, apart);
+    window<uint16_t>(128, 2, 1, 4, 2034, apart);  // as many windows as there are places
+    window<float>(32, 2, 1, 4, 33, apart);
+    if (kw::device_facts(0).arch >= 90) window<uint16_t>(256, 2, 4, 2, 4001, apart), window<float>(64, 5, 2, 8, 1222, 2 * apart);
+  }
+  window<float>(64, 2, 1, 16, 508, 0);
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ const Verb plan_verb = {
      {"--arch", "sm_90", "an architecture from sm_75 on, or all (sm_75, sm_80, sm_90, sm_100)"},
      {"--gpu", "h200", "a known GPU, or all: SM count and shared memory differ within an architecture"},
      {"--compile", nullptr, "compile the kernels too (NVRTC), and print the code's size and the time"},
-     {"--access", nullptr, "run the call on the emulator and count what its loads and stores cost; needs g++"},
+     {"--access", nullptr, "run the call on the emulator and count what its loads and stores cost (a minute for 512 MiB)"},
      {"--json", nullptr, "the launches as JSON"}},
     run};
 
