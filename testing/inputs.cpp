@@ -296,7 +296,9 @@ std::vector<Case> value_cases(const Op& op, const Scope& scope) {
     for (const Shape& shape : scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{5}, 67}, {{3}, 20011}}) {
       const size_t first = out.size();
       for (int n = 0; n < (scope.quick ? 1 : 6); n++)
-        add_cases(op, scope, out, types[static_cast<size_t>(v) % types.size()], shape, 0, static_cast<Values>(v % static_cast<int>(Values::count))), v++;
+        add_cases(op, scope, out, types[static_cast<size_t>(v) % types.size()], shape, 0,
+                  static_cast<Values>(v % static_cast<int>(Values::count))),
+            v++;
       for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
     }
   return out;
@@ -314,6 +316,12 @@ std::vector<Case> layout_cases(const Op& op, const Scope& scope) {
     for (const Shape& shape : shapes)  // the dtypes take turns where there are many
       for (size_t n = 0; n < std::min<size_t>(types.size(), 2); n++)
         add_cases(op, scope, out, types[turn++ % types.size()], shape, 0, Values::random, static_cast<Layout>(l));
+  // Every offset that a vector of 16 bytes can have, and their neighbours' kernels with it.
+  for (uint64_t offset = 0; offset < 15; offset += scope.quick ? 7 : 1) {
+    const size_t first = out.size();
+    add_cases(op, scope, out, types[turn++ % types.size()], {{4}, 64}, 0, Values::random, Layout::shift);
+    for (size_t i = first; i < out.size(); i++) out[i].seed = offset;
+  }
   return out;
 }
 

@@ -11,8 +11,8 @@ namespace kw::test {
 
 namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr const char* value_names[] = {"random",  "constant", "huge",  "small",    "tiny", "mean1000", "below", "ones",
-                                       "outlier", "last",     "zeros", "infinity", "masked", "denormal", "largest", "cancel", "nan"};
+constexpr const char* value_names[] = {"random", "constant", "huge",     "small",  "tiny",     "mean1000", "below",  "ones", "outlier",
+                                       "last",   "zeros",    "infinity", "masked", "denormal", "largest",  "cancel", "nan"};
 static_assert(std::size(value_names) == static_cast<size_t>(Values::count));
 
 double scale_of(Values values, DType dtype) {

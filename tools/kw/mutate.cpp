@@ -168,7 +168,14 @@ void write_counts(Json& json, const char* name, const std::map<Key, long long>& 
 std::string as_json(const std::vector<Result>& results, size_t chosen, const Texts& texts) {
   const Sums sums(results);
   Json json;
-  json.open('{').key("command").string("kw mutate --device emulate").key("date").string(utc_now()).key("commit").string(git_commit()).key("machine");
+  json.open('{')
+      .key("command")
+      .string("kw mutate --device emulate")
+      .key("date")
+      .string(utc_now())
+      .key("commit")
+      .string(git_commit())
+      .key("machine");
   write_machine(json);
   json.key("chosen").whole(static_cast<int64_t>(chosen)).key("run").whole(static_cast<int64_t>(results.size()));
   json.key("planted").whole(sums.planted).key("killed").whole(sums.killed).key("mechanical").whole(sums.by_rule);
@@ -180,8 +187,13 @@ std::string as_json(const std::vector<Result>& results, size_t chosen, const Tex
   json.key("survivors").open('[');
   for (const Result& r : results)
     if (!r.mutant->legal() && r.verdict.state == Verdict::State::passed)
-      json.open('{').key("name").string(r.mutant->name).key("says").string(r.mutant->sentence).key("diff").string(
-          diff_of(*r.mutant, texts)),
+      json.open('{')
+          .key("name")
+          .string(r.mutant->name)
+          .key("says")
+          .string(r.mutant->sentence)
+          .key("diff")
+          .string(diff_of(*r.mutant, texts)),
           json.close('}');
   json.close(']').key("mutants").open('[');
   for (const auto& [m, v] : results) {

@@ -18,9 +18,9 @@ struct Verdict {
 };
 
 struct Effort {
-  bool quick = true;       // kw check --quick
-  size_t kernels = 4;      // sets of kernels, at most: what they take to compile is what a trial takes
-  int limit_seconds = 240; // then the process is ended, and what it ran counts as killed by time
+  bool quick = true;        // kw check --quick
+  size_t kernels = 4;       // sets of kernels, at most: what they take to compile is what a trial takes
+  int limit_seconds = 240;  // then the process is ended, and what it ran counts as killed by time
 };
 
 // A process that is running a trial.
