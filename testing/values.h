@@ -22,7 +22,8 @@ enum class Values {
   zeros,
   infinity,  // random, with an infinity in one row and a negative one in another
   masked,    // random, with one row of minus infinities alone, and one with a single other element
-  denormal,  // random times the type's smallest normal number, so that most are below it; 2^-126 for bf16, f32 and f64
+  denormal,  // random times the type's smallest normal number, so that most are below it; 2^-126 for bf16, f32 and f64;
+             // tensors with rows only
   largest,   // random, with the type's largest finite number in one row (2^30 where it is larger: products of four still fit)
   cancel,    // pairs of opposite numbers: a row's sum is its last element alone
   nan,       // random, with one NaN in one row
