@@ -124,7 +124,8 @@ def counted(ncu: str, kw: Path, op: str, arguments: str, launches: int, counters
     lines = done.stdout.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
-        sys.exit(f"ncu gave no table for {op} {arguments}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        print(f"ncu gave no table for {op} {arguments}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        return []
     kernels = []
     for row in csv.DictReader(io.StringIO("\n".join(lines[start:]))):
         if not (row.get("ID") or "").isdigit():
@@ -152,6 +153,12 @@ def compare(case: dict) -> list[str]:
     if len(case["emulator"]) != len(case["ncu"]):
         lines.append(f"  {len(case['emulator'])} kernels on the emulator, {len(case['ncu'])} under ncu")
     return lines
+
+
+def commit() -> str:
+    """KW_COMMIT, for trees that were carried without their .git; else git's HEAD. (record.py's needs torch.)"""
+    asked = ["git", "rev-parse", "--verify", "-q", "HEAD"]
+    return os.environ.get("KW_COMMIT") or subprocess.run(asked, capture_output=True, text=True, cwd=ROOT).stdout.strip()
 
 
 def main() -> int:
@@ -196,7 +203,7 @@ def main() -> int:
         version = subprocess.run([ncu, "--version"], capture_output=True, text=True).stdout.strip().splitlines()[-1]
         given.json.write_text(json.dumps({
             "kind": "access_ncu", "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "command": " ".join(sys.argv), "commit": os.environ.get("KW_COMMIT", ""), "machine": gpu, "ncu": version,
+            "command": " ".join(sys.argv), "commit": commit(), "machine": gpu, "ncu": version,
             "skipped": skipped, "cases": [case for case in done if "ncu" in case]}, indent=1) + "\n")  # fmt: skip
     return 0
 

@@ -4,8 +4,8 @@
 
 The library is called through its C face, by ctypes. Both sides allocate their results (torch.empty for ours, scratch included) within the
 measured time, and take turns, so that whatever else the machine does hits both. Results are compared before they are timed. PyTorch's
-backward is torch.autograd.grad on a kept graph; that of the loss includes its forward on both sides, because ours writes the gradient in the
-forward pass. Wall time; the ratio is of the least times, because on a machine that others use
+backward is torch.autograd.grad on a kept graph; that of the loss includes its forward on both sides, because ours writes the gradient in
+the forward pass. Wall time; the ratio is of the least times, because on a machine that others use
 at the same moment a median says how often they were in the way. Exit status 1 if a ratio is below 1.
 KW_CPU_ISA and ATEN_CPU_CAPABILITY (avx2, ...) restrict the two sides to older instruction sets.
 """

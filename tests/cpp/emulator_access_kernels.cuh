@@ -22,6 +22,11 @@ extern "C" __global__ void eight_rows(ARGS) {
   for (int i = 0; i < 8; i++) sum += x[i * 32 + lane()];
   y[lane()] = sum;
 }
+extern "C" __global__ void for_long(ARGS) {  // 40000 executions with no meeting
+  float sum = 0;
+  for (int i = 0; i < 40000; i++) sum += x[lane()];
+  y[lane()] = sum;
+}
 extern "C" __global__ void read_twice(ARGS) { y[lane()] = x[lane()] + x[lane()]; }
 // Half of the lanes leave the loop early. The second time must not be counted together with the first.
 extern "C" __global__ void leave_early(ARGS) {

@@ -103,6 +103,9 @@ void traffic(Kernels& kernels) {
   KW_EXPECT_EQ(of(kernels.report("stride_32"), "x").read, 128);
   KW_EXPECT_EQ(of(kernels.report("of_variable"), "variable kept").times_written(), 1.0);
   KW_EXPECT_EQ(of(kernels.report("copy_bulk"), "x").read, 512);
+  const AccessSite endless = sum(kernels.report("for_long"), "global load");
+  KW_EXPECT_EQ(endless.requests, 32768);
+  KW_EXPECT_EQ(endless.dropped, (40000 - 32768) * 32);
   // Launches add up, and the multiple is of one launch.
   kernels.report("eight_rows");
   emu::launch(kernels.library.kernel("eight_rows"), 1, 32, 0, kernels.x.at, kernels.y.at, kernels.counter.at);
@@ -147,6 +150,7 @@ void faults(Kernels& kernels) {
   has(said("coalesced", {{"x", once}, {"y", 0, once}, {"weight", 1}}), "weight is read 0 times, not 1\n");
   has(said("stride_2", {{"x", once}, {"y", 0, once}}), "8 sectors a request where 4 would do\n");
   has(said("one_off", {{"x", once}, {"y", 0, once}}), "global load at folder/test.cu:");
+  has(said("for_long", {{"x", 32768 * once}, {"y", 0, once}}), "231424 accesses were not counted\n");
   has(said("shared_column", {{"y", 0, once}}), "32 wavefronts a request where 1 would do\n");
   KW_EXPECT_EQ(said("shared_padded", {{"y", 0, once}}), "");
 }

@@ -111,10 +111,15 @@ def first_op():
     return re.search(r"^(\w+)$", kw("list").stdout, re.M)[1]
 
 
+def small_call(op):
+    """Its first bench case with 16 rows."""
+    arguments = json.loads(kw("plan", op, "--json").stdout)[0]["arguments"]
+    return [word for a in re.sub(r"\[\d{4,}", "[16", arguments).split() if "[" in a for word in ("--arg", a)]
+
+
 def test_plan_counts_the_same_call():
     op = first_op()
-    smallest = json.loads(kw("plan", op, "--json").stdout)[0]["arguments"]
-    words = [w for a in re.sub(r"\[\d{4,}", "[16", smallest).split() if "[" in a for w in ("--arg", a)]
+    words = small_call(op)
     done = kw("plan", op, "--access", "--json", "--gpu", "h200", *words)
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)[0]
@@ -131,3 +136,5 @@ def test_plan_counts_the_same_call():
 def test_plan_counts_on_one_gpu():
     done = kw("plan", first_op(), "--access", "--gpu", "all")
     assert done.returncode == 2 and "--access runs the call as on one GPU" in done.stderr
+    strided = kw("plan", first_op(), "--access", *[re.sub(r"(\d+,\d+)\]", r"\1:500000,1]", word) for word in small_call(first_op())])
+    assert strided.returncode == 2 and "--access counts contiguous tensors" in strided.stderr
