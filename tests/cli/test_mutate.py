@@ -17,7 +17,7 @@ SAMPLE = {
     "swiglu-stale": "uninit-global",
     "swiglu-identity": "number",
     "does-nothing:swiglu.cuh.1": "unwritten-output",
-    "widest-access:row.cuh.1": "misaligned",
+    "widest-access:row.cuh.3": "misaligned",
     "row-ends-unwatched": "global-oob",
 }
 
@@ -30,7 +30,7 @@ def mutate(*words, status, folder=None):
 
 def test_a_planted_bug_for_each_detector(tmp_path):
     only = [word for name in SAMPLE for word in ("--only", name)]
-    mutate("swiglu", "swiglu_backward", *only, "--only", "up-first", "--quick", "--json", str(tmp_path / "result.json"), status=0)
+    mutate("swiglu", "swiglu_backward", *only, "--only", "division-in-place", "--quick", "--json", str(tmp_path / "result.json"), status=0)
     result = json.loads((tmp_path / "result.json").read_text())
     assert {m["name"]: m["seen_by"] for m in result["mutants"] if m["number"]} == SAMPLE
     assert result["killed"] == result["planted"] == len(SAMPLE) and result["legal_variants"] == 1 and result["false_alarms"] == 0

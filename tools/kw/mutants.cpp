@@ -172,7 +172,8 @@ std::vector<Mutant> thinned(const std::vector<Mutant>& all, const std::map<int, 
 
 }  // namespace
 
-std::vector<Mutant> read_mutants(const std::string& folder, const Texts& texts, double share) {
+std::vector<Mutant> read_mutants(const std::string& folder, const Texts& texts, bool complete, double share,
+                                 std::vector<std::string>& misfits) {
   std::error_code ignored;
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
@@ -183,12 +184,13 @@ std::vector<Mutant> read_mutants(const std::string& folder, const Texts& texts, 
   for (const std::string& path : paths) {
     const Reader reader(path);
     for (const Mutant& m : reader.mutants) {
-      for (const Edit& e : m.edits) {
-        std::string why;
-        place_of(e, texts, why);
-        if (!why.empty() && texts.count(e.file)) throw Usage{m.name + " in " + path + ": " + why};
-      }
-      if (std::all_of(m.edits.begin(), m.edits.end(), [&](const Edit& e) { return texts.count(e.file) > 0; })) out.push_back(m);
+      if (!std::all_of(m.edits.begin(), m.edits.end(), [&](const Edit& e) { return complete || texts.count(e.file) > 0; })) continue;
+      std::string why;
+      for (const Edit& e : m.edits) place_of(e, texts, why);
+      if (why.empty())
+        out.push_back(m);
+      else
+        misfits.push_back(m.name + " in " + path + ": " + why);
     }
     for (const Rule& rule : reader.rules) apply(rule, texts, made);
   }

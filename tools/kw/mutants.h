@@ -34,8 +34,10 @@ struct Mutant {
 //
 // and further in, - and + for further edits. Rules make one mutant of every place in `texts` that the emulator compiles; of one catalogue
 // number they keep at most `share` of all, evenly spread, so that no kind of bug makes the result alone. Throws Usage for a file that
-// cannot be understood and an edit that does not fit the sources.
-std::vector<Mutant> read_mutants(const std::string& folder, const Texts& texts, double share);
+// cannot be understood. Edits that do not fit the sources any more are told in `misfits`; when `texts` is not `complete`, those of files
+// that are not in it are left out silently.
+std::vector<Mutant> read_mutants(const std::string& folder, const Texts& texts, bool complete, double share,
+                                 std::vector<std::string>& misfits);
 
 // The sources with the mutant's edits.
 Texts planted(const Mutant& mutant, const Texts& texts);

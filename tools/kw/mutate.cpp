@@ -212,7 +212,9 @@ int run(const Options& options) {
     throw Usage{"kw mutate runs on --device emulate, not on '" + device.substr(0, 40) + "'"};
   const std::string file = options.get("--json");
   const Texts texts = device_code(ops);
-  const std::vector<Mutant> mutants = read_mutants(options.get("--bugs", "testing/mutants"), texts, 0.06);
+  std::vector<std::string> misfits;
+  const std::vector<Mutant> mutants = read_mutants(options.get("--bugs", "testing/mutants"), texts, options.words().empty(), 0.06, misfits);
+  for (const std::string& sentence : misfits) std::printf("  does not fit: %s\n", sentence.c_str());
   const std::vector<std::string> only = options.all("--only");
   std::vector<const Mutant*> chosen;
   for (const Mutant& m : mutants)
@@ -225,7 +227,7 @@ int run(const Options& options) {
   if (options.has("--list")) {
     for (const Mutant* m : chosen) std::printf("  %4d  %-44s %s\n", m->number, m->name.c_str(), m->sentence.c_str());
     std::printf("%zu\n", chosen.size());
-    return 0;
+    return misfits.empty() ? 0 : 1;
   }
   if (!file.empty() && !std::ofstream(file)) throw Usage{"cannot write " + file};
   Campaign campaign(texts, ops, static_cast<size_t>(options.whole("--jobs", 2, 1, 64)), options.has("--quick"));
@@ -243,7 +245,7 @@ int run(const Options& options) {
   for (const auto& [layer, count] : sums.layers) std::printf("  %-10s %4lld\n", layer.c_str(), count);
   std::printf("%lld false alarms on %lld legal variants\n", sums.false_alarms, sums.legal);
   if (sums.broken) std::printf("%lld edits are no program\n", sums.broken);
-  return sums.killed == sums.planted && sums.false_alarms == 0 ? 0 : 1;
+  return sums.killed == sums.planted && sums.false_alarms == 0 && misfits.empty() ? 0 : 1;
 }
 
 }  // namespace
