@@ -17,7 +17,6 @@ SAMPLE = {
     "swiglu-stale": "uninit-global",
     "swiglu-identity": "number",
     "does-nothing:swiglu.cuh.1": "unwritten-output",
-    "widest-access:row.cuh.3": "misaligned",
     "row-ends-unwatched": "global-oob",
 }
 
