@@ -5,11 +5,12 @@
 #   make test-full  the same as test, with the long versions of the tests
 #   make lint       formatting, clang-tidy, Python syntax          make format   formats the C++ and CUDA sources in place
 #   make gpu-test   on a machine with a GPU and an existing build  make gpu-bench  measures there
+#   make gpu-access  there: the emulator's access report against Nsight Compute's counters (OUT=file.json; under a minute)
 #   make setup, make clean
 #
 # Variables: BUILD (folder, default build), PYTHON (default the one of .venv), JOBS (default: the cores), CXX.
 .DEFAULT_GOAL := build
-.PHONY: setup build test test-full demo lint format gpu-test gpu-bench clean check-tools
+.PHONY: setup build test test-full demo lint format gpu-test gpu-bench gpu-access clean check-tools
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
@@ -60,6 +61,10 @@ gpu-test:
 
 gpu-bench:
 	@$(PYTHON) scripts/gpu_bench.py --build "$(BUILD)"
+
+OUT ?= $(BUILD)/access.json
+gpu-access:
+	@$(PYTHON) benchmarks/access_ncu.py --build "$(BUILD)" --json "$(OUT)"
 
 clean:
 	rm -rf "$(BUILD)" "$(BUILD)-asan"

@@ -5,6 +5,7 @@
 #include "emulator/driver/driver.h"
 #include "emulator/engine/memory.h"
 #include "emulator/engine/report.h"
+#include "emulator/engine/requests.h"
 
 using namespace kwemu;
 namespace {
@@ -23,6 +24,7 @@ bool set_option(const std::string& name, const char* text) {
   if (name == "seed") return engine.random.seed(v), true;
   if (name == "detect") return o.detect = v != 0, true;
   if (name == "strict") return o.strict = v != 0, true;
+  if (name == "access") return o.access = v != 0, true;
   if (name == "formal") return o.formal = v != 0, true;
   if (name == "sample") return o.sample = v, v > 0;
   if (name == "max_reports") return o.max_reports = (u32)v, v > 0;
@@ -35,8 +37,8 @@ bool set_option(const std::string& name, const char* text) {
 }
 
 __attribute__((constructor)) void read_environment() {
-  for (const char* name : {"schedule", "seed", "detect", "strict", "formal", "max_reports", "step_limit", "stuck_ms", "only_block",
-                           "sample", "findings", "sms", "arch"}) {
+  for (const char* name : {"schedule", "seed", "detect", "strict", "formal", "access", "max_reports", "step_limit", "stuck_ms",
+                           "only_block", "sample", "findings", "sms", "arch"}) {
     std::string variable = "KWEMU_";
     for (const char* c = name; *c; c++) variable += (char)toupper(*c);
     const char* value = getenv(variable.c_str());
@@ -68,4 +70,23 @@ KWEMU_EXPORT size_t kwemu_unwritten(const void* p) {
 KWEMU_EXPORT void kwemu_poison(void* p, size_t bytes) {
   std::lock_guard<std::recursive_mutex> lock(driver_lock);
   if (inside((u64)p, bytes)) poison((u64)p, bytes);
+}
+
+KWEMU_EXPORT int kwemu_access_site(int i, struct kwemu_site* out) {
+  std::lock_guard<std::recursive_mutex> lock(driver_lock);
+  if (i < 0 || (size_t)i >= site_costs().size()) return 0;
+  const SiteCost& c = site_costs()[(size_t)i];
+  *out = {c.kernel.c_str(), c.place.c_str(), c.what.c_str(), c.bytes, c.launches, c.requests, c.lanes, c.pieces, c.least, c.dropped};
+  return 1;
+}
+KWEMU_EXPORT int kwemu_access_buffer(int i, struct kwemu_buffer* out) {
+  std::lock_guard<std::recursive_mutex> lock(driver_lock);
+  if (i < 0 || (size_t)i >= buffer_costs().size()) return 0;
+  const BufferCost& c = buffer_costs()[(size_t)i];
+  *out = {c.kernel.c_str(), c.name.c_str(), (const void*)c.at, c.size, c.launches, c.read, c.read_sectors, c.written, c.written_sectors};
+  return 1;
+}
+KWEMU_EXPORT void kwemu_clear_access() {
+  std::lock_guard<std::recursive_mutex> lock(driver_lock);
+  clear_costs();
 }

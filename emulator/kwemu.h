@@ -20,6 +20,7 @@ void kwemu_clear_reports(void);
  *   detect       1 (default) | 0: without races and initialisation; bounds and alignment stay on
  *   strict       1: warnings, and races that store equal values, are errors
  *   formal       1 (default): formal findings (a rule broken that today's hardware forgives) are errors; 0: they are only told
+ *   access       1: count what accesses cost (below); 0 (default)
  *   max_reports  errors after which a launch ends (10)
  *   step_limit   observed accesses after which a launch ends (4e9)
  *   stuck_ms     milliseconds of processor time after which a thread that does nothing observable ends the launch (5000)
@@ -31,6 +32,28 @@ int kwemu_set(const char* option, const char* value);
 
 /* Bytes of the allocation that holds `p` which nothing has written since it was allocated or poisoned. */
 size_t kwemu_unwritten(const void* p);
+
+/* The access report, counted since the option `access` was set or the last clear. Requests are a warp's executions of one load or store.
+ * The strings live until the next launch or clear. Each function gives 0, and writes nothing, when there is no i-th. */
+struct kwemu_site {                             /* one load or store of the source, in one kernel */
+  const char* kernel;                           /* its expression */
+  const char* place;                            /* file:line, innermost first: "load.cuh:20 < row.cuh:81 < kernel.cuh:7" */
+  const char* what;                             /* "global load", "shared store", "copy from global", ... */
+  unsigned bytes;                               /* of one lane */
+  unsigned long long launches, requests, lanes; /* lanes: of all requests together */
+  unsigned long long pieces, least;             /* 32-byte sectors, or wavefronts of shared memory; and the fewest that would do */
+  unsigned long long dropped;                   /* accesses that were not counted: too many between two barriers */
+};
+int kwemu_access_site(int i, struct kwemu_site*);
+
+struct kwemu_buffer { /* what one kernel moved from and to one allocation or device variable */
+  const char *kernel, *name;
+  const void* at;
+  unsigned long long size, launches;
+  unsigned long long read, read_sectors, written, written_sectors; /* read, written: bytes, a byte once per request */
+};
+int kwemu_access_buffer(int i, struct kwemu_buffer*);
+void kwemu_clear_access(void);
 
 /* A whole CUDA program: its sources (.cu, .cpp, .c) become a shared library at `output`. 0, or 1 with the reasons in `log`: the compiler's
  * words with the user's places, or the name of what is not supported. `sets`: NAME=VALUE, what variables and macros begin with. */

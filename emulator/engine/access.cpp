@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "emulator/engine/requests.h"
+
 namespace kwemu {
 namespace {
 const char* verb(int kind) { return kind == kRead || kind == kVolatileRead ? "read" : kind == kAtomicAccess ? "atomic" : "write"; }
@@ -31,6 +33,7 @@ void spin() {  // a volatile read or an atomic: others get a turn, so that what 
 void other_memory(u64 address, u64 bytes, int kind, void* pc) {
   if (address >= engine.module->lo && address < engine.module->hi) {
     Region* r = variable_region(address);
+    if (r && engine.options.access) note_access(r, address, bytes, kind, false, pc);
     if (!r || !engine.options.detect) return;
     if (address + bytes > r->hi) {
       report("global-oob", pc, "%s of %llu bytes at %s", verb(kind), (ull)bytes, name_of_address(r, address).c_str());
@@ -142,7 +145,7 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
   if (++engine.steps > engine.options.step_limit) [[unlikely]]
     step_limit(pc);
   Region* r;
-  bool shared = false;
+  bool shared = false, peer = false;
   if (address - engine.device < kDeviceBytes) {
     r = find_global(address, bytes);
     if (!r) [[unlikely]]
@@ -153,7 +156,7 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
     if (!r) [[unlikely]]
       shared_region(address, bytes, pc, kind);
   } else if (engine.peers && address - engine.peers < engine.peer_stride * engine.block_count) {
-    shared = true;
+    shared = peer = true;
     r = peer_region(address, pc);
     u64 offset = (address - engine.peers) % engine.peer_stride;
     address = engine.shared + offset;
@@ -165,6 +168,8 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
   } else {
     return other_memory(address, bytes, kind, pc);
   }
+  if (engine.options.access) [[unlikely]]
+    note_access(r, address, bytes, kind, peer, pc);
   bool read = kind == kRead || kind == kVolatileRead;
   if (engine.options.detect) {
     if (kind == kRead ? plain_read(r, address, bytes, pc) : kind == kWrite && plain_write(r, address, bytes, pc)) return;

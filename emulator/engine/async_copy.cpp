@@ -1,9 +1,10 @@
 // Asynchronous copies. Their data land as late as the program allows, so that a missing wait reads what was there before.
 #include "emulator/engine/access.h"
+#include "emulator/engine/requests.h"
 
 namespace kwemu {
 namespace {
-Copy begin_copy(char* to, const char* from, u32 bytes, u32 source_bytes, u32 alignment, void* pc) {
+Copy begin_copy(char* to, const char* from, u32 bytes, u32 source_bytes, u32 alignment, bool bulk, void* pc) {
   if ((u64)to % alignment || (u64)from % alignment) {
     report("misaligned", pc, "asynchronous copy of %u bytes: an address is not %u-byte aligned", bytes, alignment);
     stop_launch();
@@ -11,9 +12,11 @@ Copy begin_copy(char* to, const char* from, u32 bytes, u32 source_bytes, u32 ali
   if (source_bytes) {
     Region* r = global_region((u64)from, source_bytes, pc, kRead);
     if (engine.options.detect) check_read(r, (u64)from, source_bytes, pc, false);
+    if (engine.options.access) note_transfer(r, (u64)from, source_bytes, bulk ? Transfer::bulk_load : Transfer::copy_load, pc);
   }
   Region* shared = shared_region((u64)to, bytes, pc, kWrite);
   if (engine.options.detect) check_write(shared, (u64)to, bytes, pc, false, kInit | kPendingWrite);
+  if (engine.options.access && !bulk) note_transfer(shared, (u64)to, bytes, Transfer::copy_store, pc);
   memset(to, 0xff, bytes);
   return {to, const_cast<char*>(from), bytes, source_bytes, shared};
 }
@@ -72,7 +75,7 @@ void check_async_at_exit(Thread* t) {
 using namespace kwemu;
 KWEMU_EXPORT void kwemu_cp_async(void* to, const void* from, unsigned bytes, unsigned source_bytes) {
   current->pc = KWEMU_PC;
-  current->open_copies.push_back(begin_copy((char*)to, (const char*)from, bytes, source_bytes, bytes, KWEMU_PC));
+  current->open_copies.push_back(begin_copy((char*)to, (const char*)from, bytes, source_bytes, bytes, false, KWEMU_PC));
 }
 KWEMU_EXPORT void kwemu_cp_async_commit() {
   current->copy_groups.push_back(std::move(current->open_copies));
@@ -120,7 +123,7 @@ KWEMU_EXPORT void kwemu_bulk_load(void* to, const void* from, unsigned bytes, vo
     stop_launch();
   }
   Mbarrier* m = find_mbarrier(barrier, KWEMU_PC, "bulk copy");
-  m->queue.push_back(begin_copy((char*)to, (const char*)from, bytes, bytes, 16, KWEMU_PC));
+  m->queue.push_back(begin_copy((char*)to, (const char*)from, bytes, bytes, 16, true, KWEMU_PC));
 }
 KWEMU_EXPORT void kwemu_bulk_store(void* to, const void* from, unsigned bytes) {
   if (bytes % 16 || !bytes || (u64)to % 16 || (u64)from % 16) {
@@ -129,6 +132,7 @@ KWEMU_EXPORT void kwemu_bulk_store(void* to, const void* from, unsigned bytes) {
   }
   Region* global = global_region((u64)to, bytes, KWEMU_PC, kWrite);
   Region* shared = shared_region((u64)from, bytes, KWEMU_PC, kRead);
+  if (engine.options.access) note_transfer(global, (u64)to, bytes, Transfer::bulk_store, KWEMU_PC);
   if (engine.options.detect) {
     check_read(shared, (u64)from, bytes, KWEMU_PC, false);
     check_write(global, (u64)to, bytes, KWEMU_PC, false);

@@ -1,6 +1,7 @@
 // Where GPU threads meet: warp collectives, block, cluster and grid barriers.
 #include <algorithm>
 
+#include "emulator/engine/requests.h"
 #include "emulator/engine/shadow.h"
 
 namespace kwemu {
@@ -55,6 +56,8 @@ void complete_warp(Block* b, u32 warp, Collective& c) {
   }
   int op = lanes[__builtin_ctz(arrived)]->warp_op;
   if (op == KWEMU_SYNC) order_warp(lanes);
+  const Warp& w = b->warps[warp];
+  if (engine.options.access && arrived == (w.lanes & ~w.exited)) lanes_met(b, warp);
   c = Collective{};
   for (u32 i = 0; i < 32; i++) {
     Thread* t = lanes[i];
@@ -115,6 +118,7 @@ void try_block(Block* b) {
   }
   if (b->done) report("exit-before-barrier", first->pc, "%u threads of the block have exited, %u wait here", b->done, b->waiting);
   merge_block(b);
+  if (engine.options.access) block_met(b);
   int votes[3] = {(int)b->votes, b->votes == b->waiting, b->votes > 0};
   b->waiting = b->votes = 0;
   for (auto* t : b->threads) {
@@ -144,6 +148,7 @@ void wait_for_cluster(void* pc) {
     Clocks all(engine.clock_count, 0);
     for (u32 r = 0; r < engine.block_count; r++) {
       merge_block(engine.blocks[r].get());
+      if (engine.options.access) block_met(engine.blocks[r].get());
       join(all, engine.blocks[r]->base);
     }
     for (u32 r = 0; r < engine.block_count; r++) engine.blocks[r]->base = all;

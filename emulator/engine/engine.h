@@ -166,6 +166,7 @@ struct Options {
   bool detect = true;
   bool strict = false;             // warnings and races of equal values are errors
   bool formal = true;              // formal findings are errors
+  bool access = false;             // the access report (requests.h)
   u64 sample = 1;                  // run every n-th gang only
   std::string findings;            // a file that gets each finding as a line of JSON
   u32 max_reports = 10;            // of one launch: then it stops

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "emulator/engine/memory.h"
+#include "emulator/engine/requests.h"
 #include "emulator/engine/shadow.h"
 
 namespace kwemu {
@@ -151,8 +152,10 @@ int run_launch(const Kernel& kernel, const LaunchConfig& config, void** args, si
       engine.launch_result = CUDA_ERROR_OUT_OF_MEMORY;
       break;
     }
+    if (engine.options.access) begin_access_gang((u32)gang_blocks, (threads + 31) / 32);
     run_gang();
   }
+  if (engine.options.access) end_access_launch();
   engine.kernel = nullptr;
   return engine.launch_result;
 }

@@ -17,7 +17,7 @@ struct Finding {
 };
 std::vector<Finding> findings;
 size_t launch_begin = 0;
-std::unordered_map<void*, std::string> places;
+std::unordered_map<void*, std::vector<std::string>> places;  // innermost first
 
 std::string quoted(const std::string& s) {  // as JSON
   std::string r = "\"";
@@ -37,27 +37,35 @@ Module* module_of(void* pc) {
 }
 }  // namespace
 
-std::string place(void* pc) {
-  if (!pc) return "?";
-  std::string& text = places[pc];
-  if (!text.empty()) return text;
+namespace {
+const std::vector<std::string>& frames_of(void* pc) {
+  auto [known, is_new] = places.try_emplace(pc);
+  std::vector<std::string>& frames = known->second;
   Module* m = module_of(pc);
-  if (!m) return text = "?";
+  if (!is_new || !m) return frames;
   char command[160], line[1024];
   snprintf(command, sizeof command, "addr2line -i -e /proc/%d/fd/%d 0x%llx 2>/dev/null", getpid(), m->file,
            (unsigned long long)((u64)pc - m->bias - 1));
   if (FILE* f = popen(command, "r")) {
-    for (int frames = 0; fgets(line, sizeof line, f);) {
+    while (fgets(line, sizeof line, f)) {
       std::string l(line, strcspn(line, " \n"));
       if (l[0] == '?' || l.find("kwemu_") != std::string::npos || l.find("cuda_runtime.h") != std::string::npos || l.rfind("/usr/", 0) == 0)
         continue;  // not the user's
       while (l.rfind("./", 0) == 0) l.erase(0, 2);
-      if (frames++ < 3) text += (text.empty() ? "" : " < ") + l;
+      frames.push_back(std::move(l));
     }
     pclose(f);
   }
-  if (text.empty()) text = "?";
-  return text;
+  return frames;
+}
+}  // namespace
+
+std::string place(void* pc, int most) {
+  if (!pc) return "?";
+  std::string text;
+  for (const std::string& frame : frames_of(pc))
+    if (most-- > 0) text += (text.empty() ? "" : " < ") + frame;
+  return text.empty() ? "?" : text;
 }
 bool same_line(void* a, void* b) { return a == b || place(a) == place(b); }
 void forget_places() { places.clear(); }

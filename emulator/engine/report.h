@@ -7,7 +7,7 @@ namespace kwemu {
 // The same kind at the same place is told once per launch.
 __attribute__((format(printf, 3, 4))) void report(const char* kind, void* pc, const char* format, ...);
 
-std::string place(void* pc);  // "reduce.cuh:20 < softmax.cuh:16", innermost first
+std::string place(void* pc, int most = 3);  // "reduce.cuh:20 < softmax.cuh:16", innermost first
 bool same_line(void* a, void* b);
 void forget_places();                // a module was unloaded
 std::string name_of(const Thread*);  // "block (0,0,0) thread (3,0,0)"

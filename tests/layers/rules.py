@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "kw/ops": ("kw/core", "kw/runtime", "kw/cpu"),
     "faces": ("faces", "kw/core", "kw/runtime", "kw/cpu"),  # cpu: the number of threads
     "tools": ("tools", "testing", "kw/core", "kw/runtime", "kw/cpu", "emulator/kwemu.h"),
-    "testing": ("testing", "kw/core"),
+    "testing": ("testing", "kw/core", "emulator/kwemu.h"),
     "emulator": ("emulator",),
 }
 STANDARD = set("""

@@ -1,3 +1,5 @@
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -7,7 +9,9 @@
 #include "kw/runtime/driver.h"
 #include "kw/runtime/kernel_cache.h"
 #include "kw/runtime/problem.h"
+#include "tools/kw/access.h"
 #include "tools/kw/call_in_words.h"
+#include "tools/kw/devices.h"
 #include "tools/kw/json.h"
 #include "tools/kw/verb.h"
 
@@ -50,12 +54,28 @@ void plan_json(Json& json, const Op& op, const Bound& bound, const kw_device_fac
   json.close(']');
 }
 
+// The emulator as a device like `gpu`.
+std::unique_ptr<test::Device> emulated(const kw_device_facts& gpu) {
+  use_emulator();
+  auto* set = reinterpret_cast<int (*)(const char*, const char*)>(dlsym(driver().handle, "kwemu_set"));
+  if (!set) throw Error(KW_ERROR_TOOLCHAIN, format("the emulator %s has no function kwemu_set", driver().path.c_str()));
+  set("sms", std::to_string(gpu.sm_count).c_str());
+  set("arch", std::to_string(gpu.arch).c_str());
+  set("detect", "0");  // that is for kw check
+  return open_device("emulate");
+}
+
 int run(const Options& options) {
   if (options.words().empty()) throw Usage{"kw plan needs the name of an op; kw list shows what there is"};
   Json json;
   json.open('[');
   std::string text;
   const std::vector<kw_device_facts> gpus = gpus_asked(options);
+  std::unique_ptr<test::Device> emulator;
+  if (options.has("--access")) {
+    if (gpus.size() != 1) throw Usage{"--access runs the call as on one GPU: give one --arch or --gpu"};
+    emulator = emulated(gpus[0]);
+  }
   for (const Op* op : ops_named(options.words())) {
     std::vector<std::string> words = options.all("--arg");
     if (words.empty() && op->def->bench_count) words.push_back(op->def->bench[0].arguments);
@@ -76,6 +96,14 @@ int run(const Options& options) {
         const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
         json.key("cubin_bytes").whole(static_cast<int64_t>(bytes)).key("compile_ms").number(ms);
         text += format("cubin   %zu bytes in %.0f ms (a cached kernel takes about none)\n", bytes, ms);
+      }
+      if (emulator) {
+        test::refuse_strides(*op, arguments);
+        const test::AccessReport report = test::observe_access(*emulator, driver().handle, *op, arguments);
+        json.key("access").open('{');
+        write_access(json, report);
+        json.close('}');
+        text += access_table(report);
       }
       json.close('}');
     }
@@ -101,6 +129,7 @@ const Verb plan_verb = {
      {"--arch", "sm_90", "an architecture from sm_75 on, or all (sm_75, sm_80, sm_90, sm_100)"},
      {"--gpu", "h200", "a known GPU, or all: SM count and shared memory differ within an architecture"},
      {"--compile", nullptr, "compile the kernels too (NVRTC), and print the code's size and the time"},
+     {"--access", nullptr, "run the call on the emulator and count what its loads and stores cost; needs g++"},
      {"--json", nullptr, "the launches as JSON"}},
     run};
 
