@@ -1,5 +1,6 @@
 # What others get: the public headers, the library, the command line, and find_package(Kernelwright), from an install prefix and from the
 # build folder alike. A room's <room>.h is public; everything else of a room is not.
+set(CMAKE_INSTALL_LIBDIR lib CACHE PATH "where libraries go; programs look in ../lib, so lib64 needs KW_EMULATOR")
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -12,6 +13,7 @@ endforeach()
 
 install(FILES kw/core/abi.h kw/core/error.h kw/core/dtype.h kw/core/room.h kw/core/row_tile.h kw/core/rows.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kw/core)
+install(FILES emulator/kwemu.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/emulator)
 install(FILES faces/c/kernelwright.h faces/c/typed.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faces/c)
 file(GLOB rooms CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}/kw/ops" "${CMAKE_SOURCE_DIR}/kw/ops/*/*.cpp")
 list(TRANSFORM rooms REPLACE "/.*" "")

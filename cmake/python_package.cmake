@@ -18,12 +18,30 @@ if(test_room_sources)
   set_target_properties(kw_test_room PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
 endif()
 
+configure_file(cmake/version.py.in "${CMAKE_BINARY_DIR}/generated/_version.py" @ONLY)
+configure_file(python/program.py.in "${CMAKE_BINARY_DIR}/generated/_kernelwright_program.py" @ONLY)
+
+# What scripts/wheels.py packs beside the install prefix (cmake/install.cmake); `cmake --install` alone leaves it out.
+install(DIRECTORY python/kernelwright/ DESTINATION . COMPONENT python EXCLUDE_FROM_ALL
+        FILES_MATCHING PATTERN "*.py" PATTERN "py.typed" PATTERN "__pycache__" EXCLUDE)
+file(GLOB room_modules CONFIGURE_DEPENDS kw/ops/*/*_torch.py)
+install(FILES ${room_modules} DESTINATION rooms COMPONENT python EXCLUDE_FROM_ALL)
+install(FILES "${CMAKE_BINARY_DIR}/generated/_version.py" DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
+install(TARGETS kw_fast DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
+
+find_program(KW_PYTHON python3 HINTS "${CMAKE_SOURCE_DIR}/.venv/bin" DOC "writes the stubs of the staged package; without it there are none")
+if(KW_PYTHON AND NOT KW_SANITIZE)
+  set(stubs COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${CMAKE_BINARY_DIR}/python" PYTHONDONTWRITEBYTECODE=1 ${KW_PYTHON}
+      -m kernelwright._stubs "${CMAKE_BINARY_DIR}/python/kernelwright")
+endif()
 add_custom_target(python_package ALL
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DPACKAGE=${CMAKE_BINARY_DIR}/python/kernelwright
           "-DLIBRARIES=$<TARGET_FILE:kernelwright>$<SEMICOLON>$<$<TARGET_EXISTS:kwemu>:${CMAKE_BINARY_DIR}/libkwemu.so>"
-          -DFAST=$<TARGET_FILE:kw_fast> -P ${CMAKE_SOURCE_DIR}/cmake/stage_package.cmake
+          -DFAST=$<TARGET_FILE:kw_fast> -DPROGRAM=$<TARGET_FILE:kw> -DVERSION=${CMAKE_BINARY_DIR}/generated/_version.py
+          -P ${CMAKE_SOURCE_DIR}/cmake/stage_package.cmake
+  ${stubs}
   COMMENT "Staging the Python package" VERBATIM)
-add_dependencies(python_package kernelwright kw_fast)
+add_dependencies(python_package kernelwright kw_fast kw)
 foreach(target kwemu kw_test_room)
   if(TARGET ${target})
     add_dependencies(python_package ${target})

@@ -1,4 +1,4 @@
-# Run by the target python_package: SOURCE (the tree), PACKAGE (the folder to fill), LIBRARIES, FAST.
+# Run by the target python_package: SOURCE (the tree), PACKAGE (the folder to fill), LIBRARIES, FAST, PROGRAM, VERSION.
 file(GLOB_RECURSE stale LIST_DIRECTORIES false "${PACKAGE}/*")
 list(FILTER stale EXCLUDE REGEX "/__pycache__/")
 if(stale)
@@ -15,7 +15,7 @@ function(stage file place)
   file(CREATE_LINK "${file}" "${PACKAGE}/${place}" SYMBOLIC)
 endfunction()
 
-file(GLOB_RECURSE modules RELATIVE "${SOURCE}/python/kernelwright" "${SOURCE}/python/kernelwright/*.py")
+file(GLOB_RECURSE modules RELATIVE "${SOURCE}/python/kernelwright" "${SOURCE}/python/kernelwright/*.py" "${SOURCE}/python/kernelwright/py.typed")
 foreach(module ${modules})
   stage("${SOURCE}/python/kernelwright/${module}" "${module}")
 endforeach()
@@ -30,3 +30,5 @@ foreach(library ${LIBRARIES})
 endforeach()
 get_filename_component(name "${FAST}" NAME)
 stage("${FAST}" "${name}")
+stage("${PROGRAM}" "bin/kw")
+stage("${VERSION}" "_version.py")

@@ -30,7 +30,7 @@ class Runner:
         self.passed = self.failed = self.skipped = 0
         self.parts: list[dict] = []
         self.environment = dict(os.environ, KW_BUILD=str(build), KW_SOURCE_DIR=str(ROOT), PYTHONPATH=str(build / "python"),
-                                PYTHONDONTWRITEBYTECODE="1")
+                                VIRTUAL_ENV=sys.prefix, PYTHONDONTWRITEBYTECODE="1")
         if full:
             self.environment["KW_FULL"] = "1"
 

@@ -17,17 +17,30 @@ namespace fs = std::filesystem;
 
 // The toolkit's headers: types and prototypes of the runtime, half precision.
 std::string toolkit_headers() {
-  std::vector<std::string> places;
+  std::vector<fs::path> places;
   const auto from = [&](const char* value, const char* below) {
     if (value && *value) places.push_back(value + std::string(below));
   };
   from(getenv("KWEMU_CUDA_INCLUDE"), "");
   from(getenv("CUDA_HOME"), "/include");
   from(getenv("CUDA_PATH"), "/include");
-  places.insert(places.end(), {KWEMU_CUDA_INCLUDE, "/usr/local/cuda/include"});
   std::error_code ignored;
+  const auto site_packages = [&](const fs::path& folder) {  // of CUDA 13's wheels, and of those before
+    places.insert(places.end(), {folder / "nvidia/cu13/include", folder / "nvidia/cuda_runtime/include"});
+  };
+  const auto environment = [&](const fs::path& prefix) {
+    for (const auto& python : fs::directory_iterator(prefix / "lib", ignored)) site_packages(python.path() / "site-packages");
+  };
+  // In an installed package the emulator lies in site-packages/kernelwright, in a checkout it lies in build/ beside .venv/.
+  for (fs::path p = fs::path(library_path()).lexically_normal().parent_path();; p = p.parent_path()) {
+    site_packages(p);
+    environment(p / ".venv");
+    if (p == p.root_path()) break;
+  }
+  if (const char* active = getenv("VIRTUAL_ENV")) environment(active);
+  places.push_back("/usr/local/cuda/include");
   for (auto& p : places)
-    if (fs::is_regular_file(p + "/cuda_runtime_api.h", ignored)) return p;
+    if (fs::is_regular_file(p / "cuda_runtime_api.h", ignored)) return p.string();
   return "";
 }
 

@@ -9,6 +9,7 @@ This package is thin: it finds the one library, reads the list of ops that the l
     kernelwright.calls("some_op")       # finished calls of an op in this process, on any device
     kernelwright.warmup("some_op", "x=bf16[8192,4096]")  # compiles ahead
     kernelwright.load_library(path)     # adds the ops of a library of yours
+    kernelwright.cmake_prefix_path      # where find_package(Kernelwright) of a C++ program looks
 """
 
 from ._errors import (
@@ -27,6 +28,7 @@ from ._library import library as _registry
 from ._warmup import warmup as _warmup
 
 __version__ = _registry.version
+cmake_prefix_path = _registry.cmake_prefix()  # for a C++ program's CMake: -DCMAKE_PREFIX_PATH=... finds package Kernelwright
 
 __all__ = [
     "ArgumentError",
@@ -40,6 +42,7 @@ __all__ = [
     "ToolchainError",
     "UnsupportedError",
     "calls",
+    "cmake_prefix_path",
     "contract",
     "copies",
     "kernel_counts",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import _errors, _manifest
 from ._errors import ArgumentError, ArgumentTypeError, LoadError
+from ._version import version
 
 logger = logging.getLogger("kernelwright")
 _LogFunction = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
@@ -72,6 +73,11 @@ class Library:
 
     def _version(self) -> str:
         return self._c.kw_version().decode()
+
+    def cmake_prefix(self) -> str:
+        """An install prefix, or the build folder."""
+        folder = Path(self.path).resolve().parent
+        return str(folder.parent if (folder / "cmake").is_dir() else folder)
 
     def last_error(self) -> str:
         return self._c.kw_last_error().decode(errors="replace")
@@ -149,4 +155,12 @@ class Library:
         self._listeners.append(listener)
 
 
-library = Library(_path())
+def _own() -> Library:
+    found = Library(_path())
+    if found.version != version:
+        raise ImportError(f"kernelwright: the Python package in {Path(__file__).parent} is of version {version}, but {found.path} is of "
+                          f"{found.version}: keep one version in the environment, or unset KW_LIBRARY")
+    return found
+
+
+library = _own()

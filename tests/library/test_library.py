@@ -19,7 +19,7 @@ def output(*command) -> str:
 def test_size(tmp_path):
     stripped = tmp_path / "library.so"
     output("strip", "-o", stripped, LIBRARY)
-    assert stripped.stat().st_size <= 5 * 2**20  # without packs
+    assert stripped.stat().st_size <= 3_000_000  # three rooms in four dtypes for three instruction sets, without packs
 
 
 def exported(library: Path) -> list[str]:

@@ -199,6 +199,8 @@ def test_two_versions_share_the_disk_cache(tmp_path, version):
     shutil.copytree(BUILD / "python" / "kernelwright", package)
     (package / "lib" / "libkernelwright.so").unlink()
     shutil.move(changed(tmp_path, "other.so", (version.encode() + b"\0", b"0.0.9\0")), package / "lib" / "libkernelwright.so")
+    (package / "_version.py").unlink()  # a link into the build folder
+    (package / "_version.py").write_text('version = "0.0.9"\n')
     code = FIND_OP + "k.warmup(op.name, words); print(k.__version__, k.kernel_counts()['compiled'] > 0)"
     shared = {"KW_DRIVER": "emulator", "KW_CACHE": "1", "KW_CACHE_DIR": str(tmp_path / "cache")}
     assert python(code, **shared)[0] == f"{version} True"

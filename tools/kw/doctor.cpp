@@ -85,12 +85,13 @@ void toolchain_lines(std::vector<Line>& lines) {
     lines.push_back({"nvrtc", "missing", why, "GPU kernels cannot be compiled: pip install nvidia-cuda-nvrtc, or a CUDA toolkit"});
   }
   std::error_code none;
-  const std::string emulator = own_dir() + "/libkwemu.so";
+  std::string emulator = own_dir() + "/libkwemu.so";
+  if (!std::filesystem::exists(emulator, none)) emulator = own_dir() + "/../lib/libkwemu.so";
   if (std::filesystem::exists(emulator, none))
-    lines.push_back({"emulator", "ok", emulator, ""});
+    lines.push_back({"emulator", "ok", std::filesystem::path(emulator).lexically_normal().string(), ""});
   else
-    lines.push_back(
-        {"emulator", "missing", "no libkwemu.so beside this program", "kw check --device emulate needs it: ninja -C build kwemu"});
+    lines.push_back({"emulator", "missing", "no libkwemu.so beside this program or in ../lib",
+                     "kw check --device emulate needs it: ninja -C build kwemu, or set KW_EMULATOR"});
   const std::string compiler = program("g++");
   if (!compiler.empty())
     lines.push_back({"g++", "ok", compiler, ""});
