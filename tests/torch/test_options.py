@@ -49,7 +49,7 @@ CASES = {
     ),
 }
 CASES = {name: case for name, case in CASES.items() if hasattr(kt, name) or hasattr(kernelwright, name)}
-NO_ARGUMENTS = {"kernel_counts", "ops"}
+NO_ARGUMENTS = {"cmake_prefix_path", "kernel_counts", "ops"}
 INTERNAL = {"Report", "Swap"}  # what accelerate returns, and what a room's table is made of
 
 
