@@ -3,8 +3,8 @@
     python benchmarks/access_ncu.py [--build build] [--json benchmarks/results/DATE-access.json] [--only rms_norm] [--emulated FILE]
     python benchmarks/access_ncu.py --emulate build/access.json      only the emulator's half, on any machine with g++
 
-For every case `kw plan OP --access` counts on the emulator, and `kw bench OP` runs once under ncu; kernels are matched in their order. Two
-rows a kernel: requests, sectors and wavefronts of both, and their ratio (1 where both counted the same).
+For every case `kw plan OP --access` counts on the emulator, and `kw bench OP` runs once under ncu; kernels are matched in their order. So
+are those of access_patterns.cu, one for each pattern of access. Printed: requests, sectors and wavefronts of both, and their ratio.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 
-# One call of every kind of kernel that the rooms have; small, because ncu's counters do not depend on the size and the emulator's time does.
+# One call of every kind of kernel that the rooms have. Small: the emulator takes its time.
 CASES = [
     ("rms_norm", "x=bf16[528,4096] weight=bf16[4096]"),
     ("rms_norm", "x=f32[132,32768] weight=f32[32768]"),
@@ -33,11 +35,14 @@ CASES = [
     ("rms_norm_backward", "dy=bf16[1056,4096] x=bf16[1056,4096] weight=bf16[4096]"),
     ("swiglu", "gate=bf16[132,11008] up=bf16[132,11008]"),
     ("swiglu_backward", "dy=bf16[132,11008] gate=bf16[132,11008] up=bf16[132,11008]"),
+    ("rms_norm_backward", "dy=f32[528,256] x=f32[528,256] weight=f32[256]"),
     ("cross_entropy", "logits=bf16[132,4096] target=i64[132]"),
     ("cross_entropy", "logits=bf16[132,32000] target=i64[132]"),
     ("cross_entropy", "logits=bf16[66,128256] target=i64[66]"),
     ("cross_entropy_backward", "dloss=f32[] dlogits=bf16[132,32000]"),
 ]
+
+PATTERNS = "access_patterns.cu"  # beside this file; stands in the list of cases as an op without arguments
 
 # What is compared: our name, the emulator's accesses and their field, the counter. The sass_ ones count cp.async apart by what it bypasses.
 GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}"
@@ -66,12 +71,19 @@ ALSO = re.compile(
 
 def emulated(kw: Path, op: str, arguments: str, gpu: str) -> list[dict]:
     """The kernels of the call in their order, each with its counts."""
-    words = [word for argument in arguments.split() for word in ("--arg", argument)]
-    done = subprocess.run([kw, "plan", op, "--access", "--json", "--gpu", gpu, *words], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"kw plan {op} {arguments}: {done.stderr.strip()}")
+    if op == PATTERNS:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [kw, "emulate", HERE / PATTERNS, "--access", "--json", f"{folder}/report.json"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            report = json.loads(Path(folder, "report.json").read_text()) if not done.returncode else {}
+    else:
+        words = [word for argument in arguments.split() for word in ("--arg", argument)]
+        done = subprocess.run([kw, "plan", op, "--access", "--json", "--gpu", gpu, *words], capture_output=True, text=True)
+        report = json.loads(done.stdout)[0] if not done.returncode else {}
+    if not report:
+        sys.exit(f"{op} {arguments} on the emulator: {done.stderr.strip()}")
     kernels = []
-    for kernel in json.loads(done.stdout)[0]["access"]["kernels"]:
+    for kernel in report["access"]["kernels"]:
         counts = {name: 0 for name, *_ in COMPARED}
         for access in kernel["accesses"]:
             access["conflicts"] = access.get("wavefronts", 0) - access["least"]
@@ -79,6 +91,10 @@ def emulated(kw: Path, op: str, arguments: str, gpu: str) -> list[dict]:
                 counts[name] += access[field] if access["what"] == what else 0
         kernels.append({"kernel": kernel["kernel"], "counts": counts})
     return kernels
+
+
+def nvcc() -> str:
+    return shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 
 
 def known_counters(ncu: str) -> list[str]:
@@ -91,14 +107,25 @@ def known_counters(ncu: str) -> list[str]:
 
 def counted(ncu: str, kw: Path, op: str, arguments: str, launches: int, counters: list[str]) -> list[dict]:
     """The same kernels under ncu: {"kernel", "counters"}."""
-    words = [word for argument in arguments.split() for word in ("--arg", argument)]
-    watch = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--kernel-name-base", "demangled", "--kernel-name", "regex:kw::ops",
+    watch = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--kernel-name-base", "demangled",
              "--launch-count", str(launches), "--metrics", ",".join(f"{name}.sum" for name in counters)]  # fmt: skip
-    done = subprocess.run([*watch, kw, "bench", op, "--device", "cuda", "--min-time", "0.001", *words], capture_output=True, text=True)
+    if op == PATTERNS:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [nvcc(), "-O3", "-arch=native", "-o", f"{folder}/patterns", HERE / PATTERNS]
+            built = subprocess.run(command, capture_output=True, text=True)
+            if built.returncode:
+                print(f"{PATTERNS} is left out, because nvcc cannot build it: {built.stderr.strip()[:400]}")
+                return []
+            done = subprocess.run([*watch, f"{folder}/patterns"], capture_output=True, text=True)
+    else:
+        words = [word for argument in arguments.split() for word in ("--arg", argument)]
+        call = [kw, "bench", op, "--device", "cuda", "--min-time", "0.001", *words]
+        done = subprocess.run([*watch, "--kernel-name", "regex:kw::ops", *call], capture_output=True, text=True)
     lines = done.stdout.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
-        sys.exit(f"ncu gave no table for {op} {arguments}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        print(f"ncu gave no table for {op} {arguments}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        return []
     kernels = []
     for row in csv.DictReader(io.StringIO("\n".join(lines[start:]))):
         if not (row.get("ID") or "").isdigit():
@@ -128,6 +155,12 @@ def compare(case: dict) -> list[str]:
     return lines
 
 
+def commit() -> str:
+    """KW_COMMIT, for trees that were carried without their .git; else git's HEAD. (record.py's needs torch.)"""
+    asked = ["git", "rev-parse", "--verify", "-q", "HEAD"]
+    return os.environ.get("KW_COMMIT") or subprocess.run(asked, capture_output=True, text=True, cwd=ROOT).stdout.strip()
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--build", type=Path, default=ROOT / "build", help="the folder with kw")
@@ -136,10 +169,10 @@ def main() -> int:
     options.add_argument("--json", type=Path, help="write the comparison there")
     options.add_argument("--emulate", type=Path, help="only count on the emulator, and write that there")
     options.add_argument("--emulated", type=Path, help="what --emulate wrote, in place of counting again")
-    options.add_argument("--seconds", type=float, default=50, help="no case is begun after so long")
+    options.add_argument("--seconds", type=float, default=45, help="no case is begun after so long")
     given = options.parse_args()
     start, kw = time.monotonic(), given.build.resolve() / "kw"
-    cases = [(op, arguments) for op, arguments in CASES if op.startswith(given.only)]
+    cases = [(op, arguments) for op, arguments in [(PATTERNS, ""), *CASES] if op.startswith(given.only)]
 
     if given.emulated:
         held = {(case["op"], case["arguments"]): case["emulator"] for case in json.loads(given.emulated.read_text())}
@@ -170,7 +203,7 @@ def main() -> int:
         version = subprocess.run([ncu, "--version"], capture_output=True, text=True).stdout.strip().splitlines()[-1]
         given.json.write_text(json.dumps({
             "kind": "access_ncu", "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-            "command": " ".join(sys.argv), "commit": os.environ.get("KW_COMMIT", ""), "machine": gpu, "ncu": version,
+            "command": " ".join(sys.argv), "commit": commit(), "machine": gpu, "ncu": version,
             "skipped": skipped, "cases": [case for case in done if "ncu" in case]}, indent=1) + "\n")  # fmt: skip
     return 0
 

@@ -11,7 +11,7 @@ foreach(target kwemu kw)
   endif()
 endforeach()
 
-install(FILES kw/core/abi.h kw/core/error.h kw/core/dtype.h kw/core/room.h kw/core/row_tile.h kw/core/rows.h
+install(FILES kw/core/abi.h kw/core/error.h kw/core/dtype.h kw/core/room.h kw/core/row_tile.h kw/core/rows.h kw/core/sum.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kw/core)
 install(FILES emulator/kwemu.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/emulator)
 install(FILES faces/c/kernelwright.h faces/c/typed.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/faces/c)

@@ -30,7 +30,11 @@ install(FILES "${CMAKE_BINARY_DIR}/generated/_version.py" DESTINATION . COMPONEN
 install(TARGETS kw_fast DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
 
 find_program(KW_PYTHON python3 HINTS "${CMAKE_SOURCE_DIR}/.venv/bin" DOC "writes the stubs of the staged package; without it there are none")
-if(KW_PYTHON AND NOT KW_SANITIZE)
+set(too_old 1)
+if(KW_PYTHON)
+  execute_process(COMMAND ${KW_PYTHON} -c "import sys; sys.exit(sys.version_info < (3, 11))" RESULT_VARIABLE too_old)
+endif()
+if(NOT too_old AND NOT KW_SANITIZE)
   set(stubs COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${CMAKE_BINARY_DIR}/python" PYTHONDONTWRITEBYTECODE=1 ${KW_PYTHON}
       -m kernelwright._stubs "${CMAKE_BINARY_DIR}/python/kernelwright")
 endif()

@@ -1,4 +1,5 @@
-"""Writes the README's measured table from benchmarks/results/*.json (kind torch_peers): the newest file of each machine.
+"""Writes the README's measured tables from benchmarks/results/*.json (kind torch_peers): the newest file of each machine; for the first
+screen, its largest bf16 shape alone.
 
     python scripts/bench_table.py            rewrites README.md between its markers
     python scripts/bench_table.py --check    exit status 1 when README.md does not say what the files say
@@ -8,7 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->"
+SHORT, ALL = "short", "measured"  # between <!-- NAME: begin --> and <!-- NAME: end -->
 
 
 def newest_per_machine(folder: Path) -> list[tuple[Path, dict]]:
@@ -40,12 +41,24 @@ def table(path: Path, record: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def largest(record: dict) -> dict:
+    """The rows of the first bf16 shape, by size."""
+    rows = [row for row in record["rows"] if row["dtype"] == "bfloat16"]
+    first = max(rows, key=lambda row: (row["rows"], row["length"]), default=None)
+    return {**record, "rows": [row for row in rows if (row["rows"], row["length"]) == (first["rows"], first["length"])], "left_out": []}
+
+
+def replaced(readme: str, name: str, text: str) -> str:
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    head, rest = readme.split(begin)
+    return head + begin + text + end + rest.split(end)[1]
+
+
 def render(readme: str, folder: Path) -> str:
-    head, rest = readme.split(BEGIN)
-    tail = rest.split(END)[1]
     found = newest_per_machine(folder)
-    text = "\n".join(table(*one) for one in found) if found else "No results are committed yet.\n"
-    return head + BEGIN + text + END + tail
+    none = "No results are committed yet.\n"
+    readme = replaced(readme, SHORT, "\n".join(table(path, largest(record)) for path, record in found) or none)
+    return replaced(readme, ALL, "\n".join(table(*one) for one in found) or none)
 
 
 def main() -> int:
@@ -54,7 +67,7 @@ def main() -> int:
     new = render(old, ROOT / "benchmarks" / "results")
     if "--check" in sys.argv[1:]:
         if new != old:
-            print("README.md: the measured table is not what benchmarks/results says; run scripts/bench_table.py")
+            print("README.md: the measured tables are not what benchmarks/results says; run scripts/bench_table.py")
         return int(new != old)
     readme.write_text(new)
     return 0

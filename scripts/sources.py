@@ -4,7 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 COVERED = ("kw", "emulator", "faces", "python", "tools", "testing", "tests", "examples", "scripts", "cmake")
-FILES = ("CMakeLists.txt", "Makefile", "constraints.txt")
+FILES = ("CMakeLists.txt", "Makefile", "constraints.txt", "pyproject.toml")
 
 
 def digest() -> str:

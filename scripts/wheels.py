@@ -39,6 +39,16 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) 
         return make_wheel(compiled(Path(build), TARGETS), Path(wheel_directory))
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None) -> str:
+    folder = Path(metadata_directory) / f"kernelwright-{version()}.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_bytes(metadata())
+    return folder.name
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None) -> str:
     build = compiled(Path((config_settings or {}).get("build-dir", ROOT / "build")), ("kw", "python_package"))
     return _pack(Path(wheel_directory), {"kernelwright.pth": f"{build / 'python'}\n".encode()}, build)

@@ -42,7 +42,7 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
       if (value[i] != want[i]) fail(i, "");
     return g;
   }
-  const double growth = 4 * std::sqrt(truth.terms) + (accumulator == KW_F64 ? truth.terms / 4 : 0);
+  const double growth = 4 * std::sqrt(truth.terms);
   const double unit = unit_roundoff(accumulator), least = growth * truth.amplify * smallest(accumulator), limit = overflow_from(type);
   double squares = 0, sum = 0, off = 0, slack = 0;
   int64_t counted = 0, narrow = 0, wrong = 0;  // narrow: rounding to the result type is nearly all that happens

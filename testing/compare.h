@@ -12,12 +12,12 @@
 //   wavers    what the reference's own formula loses in double, scaled to u: cancellation between its terms
 //   smallest  of the accumulator: intermediates may underflow gradually, and factors (inputs, 1/eps: amplify) enlarge that
 //   4         roundings a step, and room for another order of operations than the reference's
-// For f64 the reference is no better than the kernel, so n/4 is added to 4 sqrt(n).
+// The reference has to be better than the kernel, in f64 too: its sums go through kw::Sum (kw/core/sum.h). Chains of plain additions would
+// waver by as much as a fault.
 //
-// How fine that is: with `scale` of rms_norm wrong by a factor 1 + d, f32, 16 rows, the check fails from d = 2^-18 on for rows of 64 and
-// from 2^-14 on for rows of 4096 (powers of 4 tried; kw check on the emulator, 2026-12-01). Long rows are judged more mildly than kernels
-// with trees of sums deserve, because the references add in one chain and `wavers` allows what such a chain loses. A fault of that size
-// that concerns long rows alone would be missed in f32.
+// How fine that is: with `scale` of rms_norm wrong by a factor 1 + d, f32, 16 rows, the check fails from d = 2^-18 on, for rows of 64 and
+// of 4096 alike; 2^-20 passes (powers of 4 tried; kw check on the emulator, 2026-12-01). Every element of a row has that error, so the
+// verdict `spread` finds it. A kernel that sums rows of 16 Ki f32 in a single chain does not pass.
 //
 // Five verdicts, the first that fails is named:
 //   pattern  NaN and +-infinity exactly where the truth, rounded to R, has them

@@ -66,6 +66,8 @@ void kwemu_bulk_load(void* to, const void* from, unsigned bytes, void* barrier);
 void kwemu_bulk_store(void* to, const void* from, unsigned bytes);
 void kwemu_bulk_commit();
 void kwemu_bulk_wait(unsigned groups_left);
+// st.async: 4, 8 or 16 bytes to shared memory of the cluster, counted in an mbarrier of the same block.
+void kwemu_send_async(void* to, const void* value, unsigned bytes, void* barrier);
 void kwemu_fence_proxy();
 long long kwemu_clock();
 [[noreturn]] void kwemu_assert_failed(const char* expression, const char* file, int line);

@@ -18,20 +18,26 @@ Copy begin_copy(char* to, const char* from, u32 bytes, u32 source_bytes, u32 ali
   if (engine.options.detect) check_write(shared, (u64)to, bytes, pc, false, kInit | kPendingWrite);
   if (engine.options.access && !bulk) note_transfer(shared, (u64)to, bytes, Transfer::copy_store, pc);
   memset(to, 0xff, bytes);
-  return {to, const_cast<char*>(from), bytes, source_bytes, shared};
+  return {to, const_cast<char*>(from), bytes, source_bytes, shared, {}, {}};
 }
 void land(const Copy& c, u64 e) {
-  memcpy(c.to, c.from, c.source_bytes);
+  memcpy(c.to, c.from ? c.from : c.value, c.source_bytes);
   memset(c.to + c.source_bytes, 0, c.bytes - c.source_bytes);
   u64 count;
   Cell* cell = cells_of(c.shared, (u64)c.to, c.bytes, count);
   for (u64 i = 0; i < count; i++) cell[i] = {e, 0, 0, kInit, 0, 0};
 }
 
-u64 offset_of(void* barrier) { return (u64)barrier - engine.shared; }
+bool is_peer(u64 address) { return engine.peers && address - engine.peers < engine.peer_stride * engine.block_count; }
+Block* owner_of(u64 address) {
+  return is_peer(address) ? engine.blocks[(address - engine.peers) / engine.peer_stride].get() : current->block;
+}
+// In a block's shared memory.
+u64 offset_of(void* p) { return is_peer((u64)p) ? ((u64)p - engine.peers) % engine.peer_stride : (u64)p - engine.shared; }
 Mbarrier* find_mbarrier(void* barrier, void* pc, const char* what) {
-  auto i = current->block->mbarriers.find(offset_of(barrier));
-  if (i == current->block->mbarriers.end()) {
+  Block* b = owner_of((u64)barrier);
+  auto i = b->mbarriers.find(offset_of(barrier));
+  if (i == b->mbarriers.end()) {
     report("mbarrier", pc, "%s on an mbarrier that was not initialised", what);
     stop_launch();
   }
@@ -59,6 +65,7 @@ bool land_one_bulk_copy(Block* b) {
     m.queue.pop_front();
     land(c, epoch(engine.gang, m.agent, ++m.agent_clock));
     m.clocks[m.agent] = m.agent_clock;
+    if (!c.release.empty()) join(m.clocks, c.release);
     m.tx -= c.bytes;
     complete_phase(b, offset, &m);
     return true;
@@ -124,6 +131,26 @@ KWEMU_EXPORT void kwemu_bulk_load(void* to, const void* from, unsigned bytes, vo
   }
   Mbarrier* m = find_mbarrier(barrier, KWEMU_PC, "bulk copy");
   m->queue.push_back(begin_copy((char*)to, (const char*)from, bytes, bytes, 16, true, KWEMU_PC));
+}
+KWEMU_EXPORT void kwemu_send_async(void* to, const void* value, unsigned bytes, void* barrier) {
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || (u64)to % bytes) {
+    report("misaligned", KWEMU_PC, "st.async of %u bytes: 4, 8 or 16 bytes at an address that they divide are possible", bytes);
+    stop_launch();
+  }
+  Mbarrier* m = find_mbarrier(barrier, KWEMU_PC, "st.async");
+  Block* b = owner_of((u64)to);
+  if (b != owner_of((u64)barrier)) {
+    report("mbarrier", KWEMU_PC, "st.async: its destination and its mbarrier lie in different blocks");
+    stop_launch();
+  }
+  access((u64)to, bytes, kWrite, KWEMU_PC);
+  Copy c{(char*)engine.shared + offset_of(to), nullptr, bytes, bytes, &b->shared, {}, Clocks(engine.clock_count, 0)};
+  memcpy(c.value, value, bytes);
+  publish(current, c.release);
+  u64 count;
+  Cell* cell = cells_of(c.shared, (u64)c.to, bytes, count);
+  for (u64 i = 0; i < count; i++) cell[i].flags |= kPendingWrite;
+  m->queue.push_back(std::move(c));
 }
 KWEMU_EXPORT void kwemu_bulk_store(void* to, const void* from, unsigned bytes) {
   if (bytes % 16 || !bytes || (u64)to % 16 || (u64)from % 16) {

@@ -99,6 +99,8 @@ struct Copy {  // one asynchronous copy in flight
   char *to, *from;
   u32 bytes, source_bytes;
   Region* shared;
+  char value[16] = {};  // what is sent when there is no `from`,
+  Clocks release;       // and what its sender knew
 };
 struct Mbarrier {
   u32 count = 0, pending = 0, phase = 0, agent = 0, agent_clock = 0;

@@ -40,8 +40,7 @@ Cost shared_cost(const std::vector<Lane>& lanes, const std::vector<u32>& numbers
     u64 in_bank[kBanks] = {}, busiest = 0;
     for (u64 w : words) busiest = std::max(busiest, ++in_bank[w % kBanks]);
     cost.pieces += busiest;
-    cost.least +=
-        std::max<u64>(1, (bytes * group / kWord + kBanks * group - 1) / (kBanks * group));  // more than 1 for copies of ranges only
+    cost.least += (bytes + kBanks * kWord - 1) / (kBanks * kWord);  // 1, but for a copy of many bytes
     cost.bytes += words.size() * kWord;
   }
   return cost;

@@ -27,12 +27,13 @@ struct Site {  // one instruction of the launch
   u64 bytes, requests = 0, lanes = 0, pieces = 0, least = 0, dropped = 0;
 };
 struct Moved {
+  const Region* region = nullptr;
   u64 read = 0, read_sectors = 0, written = 0, written_sectors = 0;
 };
 
 std::vector<Site> sites;
 std::unordered_map<u64, u32> site_of;  // pc and kind -> sites
-std::map<const Region*, Moved> moved;
+std::map<u64, Moved> moved;            // by the region's address
 std::vector<std::vector<Open>> warps;  // by warp of the gang, then by site
 u32 warps_of_block = 1;
 
@@ -59,7 +60,8 @@ void settle(Site& s, const Request& r) {
   const Cost cost = is_shared(s.what) ? shared_cost(lanes, numbers) : global_cost(lanes);
   s.pieces += cost.pieces;
   s.least += cost.least;
-  Moved& m = moved[r.region];
+  Moved& m = moved[r.region->lo];
+  m.region = r.region;
   if (is_global_read(s.what)) m.read += cost.bytes, m.read_sectors += cost.pieces;
   if (is_global_write(s.what)) m.written += cost.bytes, m.written_sectors += cost.pieces;
 }
@@ -112,7 +114,7 @@ void note_access(const Region* region, u64 address, u64 bytes, int kind, bool pe
 void begin_access_gang(u32 blocks, u32 warps_of_a_block) {
   for (size_t w = 0; w < warps.size(); w++) settle_warp(w);
   warps_of_block = warps_of_a_block;
-  warps.resize(blocks * warps_of_a_block);
+  warps.resize(size_t{blocks} * warps_of_a_block);
 }
 void lanes_met(const Block* b, u32 warp) { settle_warp(b->rank * warps_of_block + warp); }
 void block_met(const Block* b) {
@@ -131,12 +133,11 @@ void end_access_launch() {
     if (c == all_sites.end()) c = all_sites.insert(c, SiteCost{kernel, at, what, (u32)s.bytes, 0, 0, 0, 0, 0, 0});
     c->requests += s.requests, c->lanes += s.lanes, c->pieces += s.pieces, c->least += s.least, c->dropped += s.dropped;
   }
-  for (const auto& [region, m] : moved) {
-    if (region->shared || !(m.read | m.written)) continue;
-    auto same = [&, at = region->lo](const BufferCost& c) { return c.kernel == kernel && c.at == at; };
+  for (const auto& [at, m] : moved) {
+    if (m.region->shared || !(m.read | m.written)) continue;
+    auto same = [&, at = at](const BufferCost& c) { return c.kernel == kernel && c.at == at; };
     auto c = std::find_if(all_buffers.begin(), all_buffers.end(), same);
-    if (c == all_buffers.end())
-      c = all_buffers.insert(c, BufferCost{kernel, buffer_name(region), region->lo, region->hi - region->lo, 0, 0, 0, 0, 0});
+    if (c == all_buffers.end()) c = all_buffers.insert(c, BufferCost{kernel, buffer_name(m.region), at, m.region->hi - at, 0, 0, 0, 0, 0});
     c->read += m.read, c->read_sectors += m.read_sectors, c->written += m.written, c->written_sectors += m.written_sectors;
   }
   for (auto& c : all_sites) c.launches = launches[c.kernel];

@@ -30,8 +30,12 @@ void finish_thread() {
   try_warp(b, t->tid >> 5);
   try_block(b);
   if (!engine.options.detect || b->done != b->thread_count) return;
+  const auto known = [&](u32 thread, u32 clock) {
+    return clock <= b->base[thread] || std::any_of(b->threads.begin(), b->threads.end(),
+                                                   [&](const Thread* own) { return !own->clocks.empty() && clock <= own->clocks[thread]; });
+  };
   for (auto& [thread, clock] : b->remote)
-    if (clock > b->base[thread]) {
+    if (!known(thread, clock)) {
       report("cluster-exit", nullptr, "cluster block %u may exit while another block still uses its shared memory", b->rank);
       break;
     }

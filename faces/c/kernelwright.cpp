@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "faces/c/guarded.h"
+#include "faces/c/shared_object.h"
 #include "kw/core/bind.h"
 #include "kw/core/error.h"
 #include "kw/core/log.h"
@@ -31,6 +32,7 @@ void require(bool there, const char* sentence) {
 
 void load_library(const char* path) {
   require(path, "kw_load_library: the path is a null pointer");
+  kw::expect_whole_library(path);
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char* why = dlerror();

@@ -18,11 +18,12 @@ struct RowTile {
   int32_t align;        // bytes of one access at most
   int32_t blocks;       // on one multiprocessor at once: a kernel that loops over rows promises it in its launch bound
   int32_t cluster = 1;  // blocks that share a row
+  int32_t tree = 1024;  // virtual lanes of a row's sums: its length alone decides
 
   uint32_t block() const { return static_cast<uint32_t>(threads * rows / cluster); }
   int64_t length() const { return int64_t{threads} * vectors * vec; }  // elements of a row that fit
   std::string name() const {
-    const std::string more = cluster > 1 ? format(", %d", cluster) : "";
+    const std::string more = tree != 1024 ? format(", %d, %d", cluster, tree) : cluster > 1 ? format(", %d", cluster) : "";
     return format("kw::RowTile<%d, %d, %d, %d, %d%s>", threads, rows, vectors, vec, align, more.c_str());
   }
 };
@@ -73,6 +74,11 @@ inline std::optional<RowTile> choose_row_tile(std::span<const TunedTile> tuned, 
   return std::nullopt;
 }
 
+// Virtual lanes of the canonical tree for rows of `need` vectors: enough for a cluster of blocks to have 4 to 8 vectors in a thread.
+inline int32_t row_tree(int64_t need) {
+  return static_cast<int32_t>(std::clamp<uint64_t>(std::bit_ceil(static_cast<uint64_t>((need + 3) / 4)), 1024, 4096));
+}
+
 // Shared memory of a block beside the rows: its threads' sums, of 16 bytes at most, what the cluster sends, and the driver's own 1 KiB.
 inline int64_t sums_bytes(int64_t threads) { return threads * 16 + 4096 + 1024; }
 inline uint32_t spread_bytes(const RowTile& tile, int32_t tensors) {
@@ -97,9 +103,9 @@ inline std::optional<RowTile> spread_row_tile(const Problem& p, const kw_device_
   return RowTile{1024, 1, vectors, vec, 16, std::max(blocks, 1), cluster};  // at most 1024 threads: 64 registers each
 }
 
-// The tile with which a kernel goes over a longer row piece by piece: whole rounds of the 1024 virtual lanes of row.cuh.
-inline RowTile long_row_tile(const Problem& p, DType dtype, int64_t length, int32_t vectors, int32_t blocks) {
-  return {512, 1, vectors, vector_elements(dtype), access_bytes(p, dtype, length), blocks};
+// The tile with which a kernel goes over a longer row piece by piece: whole rounds of the virtual lanes of row.cuh.
+inline RowTile long_row_tile(const Problem& p, DType dtype, int64_t length, int32_t vectors, int32_t blocks, int32_t tree = 1024) {
+  return {512, 1, std::max(vectors, tree / 512), vector_elements(dtype), access_bytes(p, dtype, length), blocks, 1, tree};
 }
 
 }  // namespace kw

@@ -19,11 +19,13 @@ KW_WORD Vec<T, N> shuffle_xor(const Vec<T, N>& v, int mask) {
 // v[0] + ... + v[N-1] in place of a full tree of `width` values, of which those from N on are zero. The result is in v[0].
 template <int width, class S, int N>
 KW_WORD void tree_sum(Vec<S, N>& v) {
-#pragma unroll
-  for (int half = width / 2; half > 0; half /= 2)
+  if constexpr (width > 1) {
+    constexpr int half = width / 2;
 #pragma unroll
     for (int i = 0; i < half; i++)
       if (i + half < N) v[i] = v[i] + v[i + half];
+    tree_sum<half>(v);
+  }
 }
 
 // The sum over each aligned group of `threads` lanes (a power of two up to 32), given to all of them. The whole warp calls it.

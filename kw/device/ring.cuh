@@ -17,14 +17,14 @@
 namespace kw {
 
 namespace detail {
-// 16 bytes from global to shared memory, both aligned to 16; zeros, and nothing is read, when not `present`.
-KW_WORD void copy_async(void* to, const void* from, bool present) {
+// 16 bytes to shared memory, the first `bytes` from global memory, the rest zeros; both addresses are multiples of 16.
+KW_WORD void copy_async(void* to, const void* from, int bytes) {
 #ifdef KW_EMULATED
-  kwemu_cp_async(to, from, 16, present ? 16 : 0);
+  kwemu_cp_async(to, from, 16, bytes);
 #else
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(present ? 16 : 0)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(to))), "l"(from), "r"(bytes)
                : "memory");
 #endif
 }
@@ -53,7 +53,7 @@ struct Ring {
   // Fetches `tensor` of the place `i` behind the front (i < slots): 16 bytes from `from`, or zeros. The place must have been used up.
   template <class T>
   KW_WORD void fetch(int i, int tensor, const T* from, bool present) {
-    detail::copy_async(place(i, tensor), from, present);
+    detail::copy_async(place(i, tensor), from, present ? 16 : 0);
   }
   // Every fetch since the last call belongs to one place.
   KW_WORD void sent() { detail::commit_copies(); }

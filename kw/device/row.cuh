@@ -1,13 +1,14 @@
 // RowTile: a group of threads shares one row; each holds vectors of it in registers.
 //
-//   Tile tile;                                                      RowTile<threads, rows, vectors, vec, align, cluster>
+//   Tile tile;                                                      RowTile<threads, rows, vectors, vec, align, cluster, tree>
 //   auto x = tile.load(x_row, n);                                   this thread's elements; zero from n on
 //   float s = tile.sum(0.f, [](float s, float x) { return fused(x, x, s); }, x);      over the whole row, for every thread of it
 //   tile.store(y_row, n, [=](float x) { return x * s; }, x);        element by element, in the accumulator's type
 //
-// Who owns what never depends on the alignment, only on the tile: vector v of thread t starts at element (v * threads + t) * vec. Sums run
-// along one canonical tree: the vectors of a row go round 1024 virtual lanes (vector i to lane i % 1024), each lane adds its elements in
-// order, and the lanes meet in the tree of reduce.cuh. So a row gives the same bits whatever the tile, the alignment or the other rows.
+// Who owns what never depends on the alignment, only on the tile: vector v of thread() t starts at element (v * threads + t) * vec. Sums
+// run along one canonical tree: the vectors of a row go round `tree` virtual lanes (vector i to lane i % tree), each lane adds its elements
+// in order, and the lanes meet in the tree of reduce.cuh. So a row gives the same bits whatever the tile, the alignment or the other rows,
+// as long as its length alone decides `tree`.
 #pragma once
 #include "kw/device/cluster.cuh"
 
@@ -27,9 +28,9 @@ inline constexpr bool present<Zero> = false;
 template <class T>
 inline constexpr bool is_present = detail::present<T>;
 
-template <int threads_, int rows_, int vectors_, int vec_, int align_, int cluster_ = 1>
+template <int threads_, int rows_, int vectors_, int vec_, int align_, int cluster_ = 1, int tree_ = 1024>
 struct RowTile {
-  static constexpr int threads = threads_;  // per row, a power of two up to 1024
+  static constexpr int threads = threads_;  // per row, a power of two up to `tree`
   static constexpr int rows = rows_;        // per block
   static constexpr int vectors = vectors_;  // per thread
   static constexpr int vec = vec_;          // elements of a vector: 16 bytes of the row's type
@@ -38,10 +39,11 @@ struct RowTile {
   template <class T>
   static constexpr int align_of = detail::least(align, align* static_cast<int>(sizeof(T)) * vec / 16);
   static constexpr int cluster = cluster_;  // blocks that share the row
+  static constexpr int tree = tree_;        // virtual lanes of a row, a power of two
   static constexpr int block = threads * rows / cluster;
   static constexpr int length = threads * vectors * vec;                // elements of a row that fit
-  static constexpr int lanes = detail::least(vectors, 1024 / threads);  // virtual lanes that a thread stands for
-  static_assert((threads & (threads - 1)) == 0 && threads <= 1024 && block <= 1024 && block % 32 == 0);
+  static constexpr int lanes = detail::least(vectors, tree / threads);  // virtual lanes that a thread stands for
+  static_assert((threads & (threads - 1)) == 0 && threads <= tree && block <= 1024 && block % 32 == 0);
   static_assert(cluster == 1 || rows == 1);
 
   // This thread's vectors of one row. at(i) is vector i in the accumulator's type.
@@ -64,7 +66,7 @@ struct RowTile {
   };
 
   KW_WORD static int thread() {  // in its row
-    if constexpr (cluster > 1) return cluster_lane<cluster>();
+    if constexpr (cluster > 1) return cluster_lane<threads, cluster>();
     return threadIdx.x % threads;
   }
   KW_WORD static int group() { return cluster > 1 ? 0 : threadIdx.x / threads; }  // the row in its block
@@ -73,7 +75,7 @@ struct RowTile {
   KW_WORD static int64_t teams() { return gridDim.x / cluster; }
   // Every thread calls it once before the first sum, best when its first loads are on their way.
   KW_WORD static void begin() {
-    if constexpr (cluster > 1) cluster_barrier();
+    if constexpr (cluster > 1) cluster_begin();
   }
 
   // Elements below n of the row at p; zero, or what is `beyond`, from n on. A block's last rows may lie beyond the tensor: give them n = 0,
@@ -118,10 +120,11 @@ struct RowTile {
   }
   template <class S>
   KW_WORD S total(Vec<S, lanes>& partial) {
-    tree_sum<1024 / threads>(partial);
-    turn ^= 1;
-    if constexpr (cluster > 1) return cluster_sum<threads, cluster>(partial[0], turn);
-    return block_sum<threads, rows>(partial[0], turn);
+    tree_sum<tree / threads>(partial);
+    const int now = turn;
+    turn = (turn + 1) % 4;
+    if constexpr (cluster > 1) return cluster_sum<threads, cluster>(partial[0], now);
+    return block_sum<threads, rows>(partial[0], now % 2);
   }
 
   // p[i] = op(elements at i...) for this thread's i < n, rounded once.
@@ -179,7 +182,7 @@ struct RowTile {
     return out;
   }
 
-  int turn = 0;
+  int turn = 0;  // modulo 4
 };
 
 }  // namespace kw

@@ -39,6 +39,20 @@ template <>
 struct alignas(16) Piece<16> {
   unsigned word[4];
 };
+// To global memory. In PTX, because the compiler wrote 16 bytes as four stores of 4 wherever it could not see through the address (all
+// tiles of clusters): four times the traffic to L2, and 60-75 % of the copy rate in place of 95.
+template <int bytes>
+KW_WORD void write(Piece<bytes>* p, const Piece<bytes>& piece) {
+#ifndef KW_EMULATED
+  if constexpr (bytes == 16) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)), "r"(piece.word[0]), "r"(piece.word[1]),
+                 "r"(piece.word[2]), "r"(piece.word[3])
+                 : "memory");
+    return;
+  }
+#endif
+  *p = piece;
+}
 KW_WORD constexpr int least(int a, int b) { return a < b ? a : b; }
 KW_WORD constexpr int most(int a, int b) { return a > b ? a : b; }
 }  // namespace detail
@@ -79,7 +93,7 @@ KW_WORD Vec<T, N> load(const T* p, int count, T beyond) {
   return packed.elements;
 }
 
-// Writes the first `count` of N elements.
+// Writes the first `count` of N elements, to global memory.
 template <int align, class T, int N>
 KW_WORD void store(T* p, const Vec<T, N>& v, int count) {
   using A = Access<T, N, align>;
@@ -87,7 +101,7 @@ KW_WORD void store(T* p, const Vec<T, N>& v, int count) {
   packed.elements = v;
 #pragma unroll
   for (int i = 0; i < N / A::step; i++)
-    if (i * A::step < count) reinterpret_cast<typename A::Piece*>(p)[i] = packed.pieces[i];
+    if (i * A::step < count) detail::write(reinterpret_cast<typename A::Piece*>(p) + i, packed.pieces[i]);
 }
 
 template <int N, class T>

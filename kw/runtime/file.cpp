@@ -21,6 +21,16 @@ bool read_at(int fd, void* data, size_t bytes, uint64_t offset) {
   return true;
 }
 
+bool read_all(int fd, std::string& text) {
+  char piece[16384];
+  while (true) {
+    const ssize_t n = read(fd, piece, sizeof piece);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n == 0;
+    text.append(piece, static_cast<size_t>(n));
+  }
+}
+
 static bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = write(fd, text.data(), text.size());

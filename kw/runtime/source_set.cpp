@@ -1,19 +1,19 @@
 #include "kw/runtime/source_set.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <sstream>
 
 #include "kw/core/error.h"
 #include "kw/core/op.h"
+#include "kw/runtime/file.h"
 
 namespace kw {
 namespace {
@@ -57,14 +57,13 @@ std::optional<SourceFile> read_file(const std::string& root, const std::string& 
   }
   FileStamp stamp = stamp_of(full);
   if (stamp == FileStamp{}) throw Error(KW_ERROR_TOOLCHAIN, format("%s (of KW_KERNEL_PATH) is not a regular file", full.c_str()));
-  std::ifstream in(full, std::ios::binary);
-  if (!in) throw Error(KW_ERROR_TOOLCHAIN, format("%s (of KW_KERNEL_PATH) cannot be read", full.c_str()));
+  const File in(open(full.c_str(), O_RDONLY | O_CLOEXEC));
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   if (nanoseconds(now) - stamp.changed_ns < settled_ns) stamp.inode = -1;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return SourceFile{path, text.str(), stamp, true};
+  std::string text;
+  if (!read_all(in.fd, text)) throw Error(KW_ERROR_TOOLCHAIN, format("%s (of KW_KERNEL_PATH) cannot be read", full.c_str()));
+  return SourceFile{path, std::move(text), stamp, true};
 }
 
 std::optional<SourceFile> find_file(const std::string& root, const std::string& path) {

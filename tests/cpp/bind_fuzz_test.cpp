@@ -241,7 +241,7 @@ int main() {
   auto each = [&](const char* contract) {
     bool lists = false;
     for (const Input& i : parse_contract(contract).inputs) lists = lists || i.type.list;
-    if (!lists) compare_with_oracle(contract, 2000, accepted, refused);
+    if (!lists) compare_with_oracle(contract, 5000, accepted, refused);
     hostile(contract, 1000);
   };
   for (const char* contract : test::dozen) each(contract);

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <thread>
@@ -167,6 +168,24 @@ void test_load_library() {
   KW_EXPECT(kw_manifest() == kw_manifest());
 }
 
+// An interrupted copy is refused at whatever byte it ends. (The system's loader maps what is missing, and dies touching it.)
+void test_a_library_cut_short() {
+  const std::string whole = build("user_cut", user_room("user_cut", "user_cut(x: f32[N]) -> y: f32[]")), cut = whole + ".part";
+  std::filesystem::copy_file(whole, cut, std::filesystem::copy_options::overwrite_existing);
+  const int32_t before = kw_op_count();
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(whole));
+  int wrong = 0, named = 0;
+  for (int64_t length = size - 1; length >= 0; length = length > size - 8 || length < 8 ? length - 1 : length * 15 / 16) {
+    std::filesystem::resize_file(cut, static_cast<uintmax_t>(length));
+    wrong += kw_load_library(cut.c_str()) != KW_ERROR_ARGUMENT || std::string(kw_last_error()).find(cut + " cannot be loaded: ") != 0;
+    named += std::string(kw_last_error()).find("the file is cut short, it has " + std::to_string(length) + " bytes") != std::string::npos;
+  }
+  KW_EXPECT_EQ(wrong, 0);
+  KW_EXPECT(named > 40);  // down to where there is no ELF header
+  KW_EXPECT_EQ(kw_op_count(), before);
+  KW_EXPECT_EQ(kw_load_library(whole.c_str()), KW_OK);
+}
+
 }  // namespace
 
 int main() {
@@ -179,6 +198,7 @@ int main() {
   test_errors();
   test_needs_copy();
   test_load_library();
+  test_a_library_cut_short();
   for (int n : {-1, 3, 0}) kw_set_threads(n);
   return test::finish();
 }

@@ -166,7 +166,7 @@ bool well_said(const std::string& text, const Error& e) {
 int main() {
   const auto start = std::chrono::steady_clock::now();
   int accepted = 0, refused = 0;
-  for (int i = 0; i < 60000; i++) {
+  for (int i = 0; i < 100000; i++) {
     const std::string text = i % 10 == 9 ? noise() : mutate(any_contract());
     try {
       const Contract c = parse_contract(text);

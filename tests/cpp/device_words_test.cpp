@@ -162,11 +162,11 @@ void sums(int threads, int groups) {
 
 // ---- rows ----------------------------------------------------------------------------------------------------------------------
 
-// The canonical sum of squares of row.cuh: vectors go round 1024 lanes, lanes meet in the tree.
-float sum_of_squares(const Floats& row, int vec) {
-  Floats lanes(1024);
+// The canonical sum of squares of row.cuh: vectors go round the tree's virtual lanes, lanes meet in the tree.
+float sum_of_squares(const Floats& row, int vec, int width) {
+  Floats lanes(static_cast<size_t>(width));
   for (size_t i = 0; i < row.size(); i++) {
-    float& lane = lanes[i / static_cast<size_t>(vec) % 1024];
+    float& lane = lanes[i / static_cast<size_t>(vec) % lanes.size()];
     lane = std::fmaf(row[i], row[i], lane);
   }
   return tree(lanes);
@@ -196,7 +196,7 @@ template <class T>
 constexpr const char* type_name = sizeof(T) == 2 ? "kw::bf16" : "float";
 
 template <class T>
-void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor, int cluster = 1) {
+void row(int threads, int rows, int vectors, int align, int64_t length, const char* factor, int cluster = 1, int width = 1024) {
   const int vec = 16 / static_cast<int>(sizeof(T));
   const Rows<T> x(cluster > 1 ? 3 : 2 * rows - 1, length);  // the last round is not full
   std::vector<unsigned char> factors(static_cast<size_t>(length) * 4);
@@ -205,14 +205,14 @@ void row(int threads, int rows, int vectors, int align, int64_t length, const ch
     std::memcpy(factors.data() + 4 * i, &v, 4);
   }
   const size_t sums = static_cast<size_t>(x.count * threads), elements = x.data.size(), bytes = sums * 4 + elements * sizeof(T);
-  const std::string name = kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d, %d>>", type_name<T>, factor, threads, rows,
-                                      vectors, vec, align, cluster);
+  const std::string name = kw::format("words::row<%s, %s, kw::RowTile<%d, %d, %d, %d, %d, %d, %d>>", type_name<T>, factor, threads, rows,
+                                      vectors, vec, align, cluster, width);
   const auto out = run<unsigned char, T>(name, static_cast<uint32_t>(cluster), static_cast<uint32_t>(threads * rows / cluster), x.data,
                                          bytes, x.count, length, factors, 0, cluster);
   Floats want;
   std::vector<T> stored;
   for (const Floats& r : x.value) {
-    want.insert(want.end(), static_cast<size_t>(threads), sum_of_squares(r, vec));
+    want.insert(want.end(), static_cast<size_t>(threads), sum_of_squares(r, vec, width));
     for (size_t i = 0; i < r.size(); i++) {
       const float v = std::fmaf(2, r[i], factor[0] == 'f' ? static_cast<float>(i % 64) : 1.0f);
       if constexpr (sizeof(T) == 2)
@@ -227,12 +227,44 @@ void row(int threads, int rows, int vectors, int align, int64_t length, const ch
 }
 
 template <class T>
-void long_row(int threads, int vectors, int align, int64_t length) {
+void window(int threads, int vectors, int cluster, int align, int64_t length, int apart) {
+  const int vec = 16 / static_cast<int>(sizeof(T)), rows = 5;
+  const int64_t places = int64_t{threads} * vectors, tile = places * vec;
+  const Rows<T> x(rows, length);
+  const std::string name =
+      kw::format("words::window<%s, kw::RowTile<%d, 1, %d, %d, %d, %d>, %d>", type_name<T>, threads, vectors, vec, align, cluster, apart);
+  const auto own = align == 16 ? places / cluster : cluster == 1 ? places + 1 : places / cluster / 8 * 9;
+  const auto n = static_cast<size_t>(rows * (tile + length) + 16);
+  const auto out = run<T, T>(name, static_cast<uint32_t>(rows * cluster), static_cast<uint32_t>(threads / cluster), x.data, n, rows, length,
+                             {}, static_cast<int>(own) * 16, cluster);
+  std::vector<T> want(n);
+  std::memset(static_cast<void*>(want.data()), 0xCB, n * sizeof(T));
+  const auto narrow = [](float v) {
+    if constexpr (sizeof(T) == 2)
+      return kw::test::bf16_bits(v);
+    else
+      return v;
+  };
+  for (int64_t r = 0; r < rows; r++) {
+    const auto value = [&](int64_t i) {
+      return i >= length ? 1.0f : r == 1 ? 0.0f : x.value[static_cast<size_t>(r)][static_cast<size_t>(i)];
+    };
+    for (int64_t i = 0; i < (length + vec - 1) / vec * vec; i++) want[static_cast<size_t>(r * tile + i)] = narrow(value(i));
+    for (int64_t i = 0; i < length; i++)
+      want[static_cast<size_t>(rows * tile + r * length + apart + i)] = narrow(i % 2 ? -value(i) : value(i));
+  }
+  if (!KW_EXPECT(same_bits(out, want))) std::cerr << "  " << name << " length " << length << '\n';
+}
+
+template <class T>
+void long_row(int threads, int vectors, int align, int64_t length, int width = 1024) {
   const int vec = 16 / static_cast<int>(sizeof(T));
   const Rows<T> x(2, length);
-  const std::string name = kw::format("words::long_row<%s, kw::RowTile<%d, 1, %d, %d, %d>>", type_name<T>, threads, vectors, vec, align);
+  const std::string name =
+      kw::format("words::long_row<%s, kw::RowTile<%d, 1, %d, %d, %d, 1, %d>>", type_name<T>, threads, vectors, vec, align, width);
   const auto out = run<float, T>(name, 2, static_cast<uint32_t>(threads), x.data, 2, 2, length);
-  if (!KW_EXPECT(same_bits(out, {sum_of_squares(x.value[0], vec), sum_of_squares(x.value[1], vec)}))) std::cerr << "  " << name << '\n';
+  if (!KW_EXPECT(same_bits(out, {sum_of_squares(x.value[0], vec, width), sum_of_squares(x.value[1], vec, width)})))
+    std::cerr << "  " << name << '\n';
 }
 
 // Every tile gives the same bits; they are right to what e^x is on a GPU. One row of numbers, one with infinities, one of nothing else.
@@ -320,10 +352,13 @@ void all() {
     for (int cluster : {2, 4, 8, 16}) {  // a row over several blocks: the same bits
       row<float>(1024, 1, 3, 16, 12284, "float", cluster);
       row<uint16_t>(512, 1, 4, 16, 16384, "kw::One", cluster);
+      row<float>(4096, 1, 3, 16, 36868, "float", cluster < 4 ? 4 : cluster, 4096);
+      row<float>(1024, 1, 10, 16, 36868, "kw::One", cluster, 4096);
     }
   long_row<uint16_t>(512, 4, 16, 16384);
   long_row<uint16_t>(512, 2, 2, 16391);
   long_row<float>(1024, 1, 16, 16384);
+  long_row<float>(512, 8, 16, 36868, 4096);
   long_row<float>(256, 4, 8, 12290);
   peaks(5), peaks(12290);
   columns<uint16_t>(16, 8, 2, 37, 256);
@@ -335,6 +370,13 @@ void all() {
   ring(3, 3, 32, 12, 9 * 32 * 4);
   ring(6, 4, 64, 20, 1000);
   ring(13, 8, 128, 48, 48 * 128 * 4);  // 53 KB
+  for (int apart : {0, 1}) {
+    window<uint16_t>(64, 3, 1, 2, 1529, apart);
+    window<uint16_t>(128, 2, 1, 4, 2034, apart);  // as many windows as there are places
+    window<float>(32, 2, 1, 4, 33, apart);
+    if (kw::device_facts(0).arch >= 90) window<uint16_t>(256, 2, 4, 2, 4001, apart), window<float>(64, 5, 2, 8, 1222, 2 * apart);
+  }
+  window<float>(64, 2, 1, 16, 508, 0);
 }
 
 }  // namespace

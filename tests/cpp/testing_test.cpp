@@ -6,10 +6,10 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <tuple>
 #include <vector>
 
 #include "kw/core/room.h"
+#include "kw/core/sum.h"
 #include "testing/check.h"
 #include "testing/compare.h"
 #include "testing/expect.h"
@@ -50,7 +50,8 @@ enum class Fault {
   one_pass_variance,
   partial_sums_mixed,
   last_row_missing,
-  count_of_all
+  count_of_all,
+  slightly_larger
 };
 Fault fault = Fault::none;
 int calls = 0;
@@ -68,15 +69,21 @@ float half(float v) {
   return static_cast<float>(test::load_number(KW_F16, &bits));
 }
 
+template <class A, class Term>
+A sum_of(int64_t n, Term term) {  // in 64 chains, as kernels do
+  A chains[64] = {}, sum = 0;
+  for (int64_t i = 0; i < n; i++) chains[i % 64] += term(i);
+  for (A chain : chains) sum += chain;
+  return sum;
+}
+
 // y = (x - mean) / sqrt(variance + eps) * weight, per row
 template <class A, class Row>
 void normalize(int64_t rows, int64_t n, double eps, Row&& row_of) {
   for (int64_t r = 0; r < rows; r++) {
-    auto [x, weight, y] = row_of(r);
-    A mean = 0, square = 0;
-    for (int64_t i = 0; i < n; i++) mean += static_cast<A>(x(i));
-    mean /= static_cast<A>(n);
-    for (int64_t i = 0; i < n; i++) square += (static_cast<A>(x(i)) - mean) * (static_cast<A>(x(i)) - mean);
+    const auto [x, weight, y] = row_of(r);
+    const A mean = sum_of<A>(n, [&](int64_t i) { return static_cast<A>(x(i)); }) / static_cast<A>(n);
+    const A square = sum_of<A>(n, [&](int64_t i) { return (static_cast<A>(x(i)) - mean) * (static_cast<A>(x(i)) - mean); });
     const A scale = 1 / std::sqrt(square / static_cast<A>(n) + static_cast<A>(eps));
     for (int64_t i = 0; i < n; i++) y(i, (static_cast<A>(x(i)) - mean) * scale * static_cast<A>(weight(i)));
   }
@@ -85,8 +92,7 @@ void normalize(int64_t rows, int64_t n, double eps, Row&& row_of) {
 void norm_cpu(const Call& c) {
   const kw_tensor &x = *c.tensor("x"), &y = *c.tensor("y");
   const kw_tensor* w = c.tensor("w");
-  int64_t rows = c.dim("B");
-  const int64_t n = c.dim("N");
+  int64_t rows = c.dim("B"), n = c.dim("N");
   Rows x_rows = c.rows("x"), y_rows = c.rows("y");
   if (fault == Fault::ignores_gap) x_rows = {.stride = {n}};
   if (fault == Fault::one_distance) x_rows.size[0] = 0;
@@ -110,6 +116,7 @@ void norm_cpu(const Call& c) {
     row.x = [&x, x_at](int64_t i) { return get(x, x_at + i); };
     row.w = [&](int64_t i) { return w && fault != Fault::ignores_weight ? get(*w, i) : 1; };
     row.y = [&y, y_at, n](int64_t i, double v) {
+      if (fault == Fault::slightly_larger && n > 2048 && y.dtype == KW_F32) v *= 1 + 0x1p-18;
       if (fault == Fault::zeros) v = 0;
       if (fault == Fault::nans) v = std::nan("");
       if (fault == Fault::drops_nan && std::isnan(v)) v = 0;
@@ -126,14 +133,11 @@ void norm_cpu(const Call& c) {
     };
     return row;
   };
-  auto doubled = [&](int64_t r) {
-    auto row = row_of(r);
-    return std::tuple(row.x, row.w, row.y);
-  };
   const bool odd = reinterpret_cast<uintptr_t>(x.data) % 16 != 0;
-  if (x.dtype == KW_F64 || (fault == Fault::place_matters && odd)) return normalize<double>(rows, n, eps, doubled);
+  if (x.dtype == KW_F64 || (fault == Fault::place_matters && odd) || fault == Fault::slightly_larger)
+    return normalize<double>(rows, n, eps, row_of);
   if (fault != Fault::half_accumulator && fault != Fault::one_pass_variance) {
-    normalize<float>(rows, n, eps, doubled);
+    normalize<float>(rows, n, eps, row_of);
   } else {
     for (int64_t r = 0; r < rows; r++) {
       auto row = row_of(r);
@@ -159,14 +163,13 @@ void norm_cpu(const Call& c) {
 }
 
 void norm_reference(const Call& c) {
-  const auto* x = static_cast<const double*>(c.data("x"));
-  const auto* w = static_cast<const double*>(c.data("w"));
+  const auto *x = static_cast<const double*>(c.data("x")), *w = static_cast<const double*>(c.data("w"));
   auto* y = static_cast<double*>(c.data("y"));
   const int64_t n = c.dim("N");
   for (int64_t r = 0; r < c.dim("B"); r++, x += n, y += n) {
-    double mean = 0, square = 0;
-    for (int64_t i = 0; i < n; i++) mean += x[i];
-    mean /= static_cast<double>(n);
+    Sum sum, square;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    const double mean = sum / static_cast<double>(n);
     for (int64_t i = 0; i < n; i++) square += (x[i] - mean) * (x[i] - mean);
     for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) / std::sqrt(square / static_cast<double>(n) + c.attr("eps")) * (w ? w[i] : 1);
   }
@@ -197,9 +200,11 @@ void columns_reference(const Call& c) {
   const auto* x = static_cast<const double*>(c.data("x"));
   auto* s = static_cast<double*>(c.data("s"));
   const int64_t n = c.dim("N");
-  for (int64_t i = 0; i < n; i++) s[i] = 0;
-  for (int64_t r = 0; r < c.dim("B"); r++)
-    for (int64_t i = 0; i < n; i++) s[i] += x[r * n + i];
+  for (int64_t i = 0; i < n; i++) {
+    Sum sum;
+    for (int64_t r = 0; r < c.dim("B"); r++) sum += x[r * n + i];
+    s[i] = sum;
+  }
 }
 
 void choose(const Problem&, const kw_device_facts&, Choice&) {}
@@ -268,6 +273,7 @@ void planted_faults() {
   expect_found("test_norm", Fault::drops_nan, "values", "says nan");
   expect_found("test_norm", Fault::one_pass_variance, "values", "but the reference says");
   expect_found("test_norm", Fault::last_row_missing, "shapes", "is never written");
+  expect_found("test_norm", Fault::slightly_larger, "shapes", "root mean square");
   expect_found("test_columns", Fault::partial_sums_mixed, "shapes", "but the reference says");
   expect_found("test_columns", Fault::count_of_all, "shapes", "is never written");
 }

@@ -3,6 +3,7 @@
 #include "kw/device/ring.cuh"
 #include "kw/device/row.cuh"
 #include "kw/device/softmax.cuh"
+#include "kw/device/window.cuh"
 
 namespace words {
 
@@ -150,6 +151,25 @@ __global__ void __launch_bounds__(threads) ring(const Params p) {
   numbers[threads - 1 - thread] = thread;
   __syncthreads();
   out[count * threads * 4 + thread] = static_cast<float>(numbers[thread]);
+}
+
+// ---- windows, from sm_80 on: rows of `length`, one behind the other. Every vector as it is taken out, ones behind the end; then each
+// element, the odd ones negated, `apart` elements further on than the row lies itself ----
+template <class T, class Tile, int apart>
+__global__ void __launch_bounds__(Tile::block) window(const Params p) {
+  Tile tile;
+  kw::Window<T, Tile> window;
+  const int64_t row = tile.team();
+  T one;
+  kw::from_acc(1.0f, one);
+  window.fetch(kw::as<T>(p.in) + row * p.length, static_cast<int>(p.length), row != 1);  // the second comes as zeros
+  tile.begin();
+  window.wait(one);
+  T* out = kw::as<T>(p.out) + row * Tile::length;
+  for (int i = 0; i < Tile::vectors; i++)
+    if (tile.start(i) < p.length) kw::store<16>(out + tile.start(i), window.at(i), Tile::vec);
+  out = kw::as<T>(p.out) + p.count * Tile::length + row * p.length + apart;
+  window.store(out, [](float x, int c) { return c % 2 ? -x : x; });
 }
 
 }  // namespace words

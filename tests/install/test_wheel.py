@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -22,7 +23,7 @@ import wheels  # noqa: E402
 
 
 def run(*command, status=0, **more) -> str:
-    done = subprocess.run([str(w) for w in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=550, **more)
+    done = subprocess.run([str(w) for w in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=800, **more)
     assert done.returncode == status, f"{command}: {done.returncode}\n{done.stdout}"
     return done.stdout
 
@@ -204,6 +205,16 @@ print(tuple(kt.RMSNorm(8)(x).shape))
 """
 
 
+def test_the_emulator_is_found_by_the_library(bare):
+    said = bare.run_python("""
+import kernelwright
+op = next(op for op in kernelwright._registry.ops() if [t.name for t in op.inputs if not t.optional] == ["x"])
+kernelwright.warmup(op.name, "x=f32[8,96]")
+print(kernelwright.kernel_counts()["compiled"] > 0)
+""", KW_DRIVER="emulator", KW_CACHE="0")
+    assert said == "True\n"
+
+
 def test_with_torch(bare):
     path = bare.site / "torch_of_the_tests.pth"
     path.write_text(f"{PACKAGES}\n")  # at the end of sys.path: our own package comes first
@@ -236,6 +247,18 @@ def test_two_versions(tmp_path, wheel):
     assert made.kw("list", status=1) == f"kw: the package in {package} has no bin/kw: install Kernelwright with this Python's pip\n"
     shutil.rmtree(package)
     assert "finds no package kernelwright" in made.kw("list", status=1)
+
+
+def test_an_editable_install_and_a_source_archive(tmp_path):
+    """pip's other two requests. An editable wheel is a path; a source archive is what git knows."""
+    with zipfile.ZipFile(tmp_path / wheels.build_editable(tmp_path, {"build-dir": BUILD})) as archive:
+        assert archive.read("kernelwright.pth").decode() == f"{BUILD / 'python'}\n" and "_kernelwright_program.py" in archive.namelist()
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git here")
+    with tarfile.open(tmp_path / wheels.build_sdist(tmp_path)) as archive:
+        names = {name.split("/", 1)[1] for name in archive.getnames()}
+        assert {"PKG-INFO", "pyproject.toml", "CMakeLists.txt", "scripts/wheels.py"} <= names
+        assert not any(name.startswith("build/") for name in names)
 
 
 @pytest.mark.skipif("KW_FULL" not in os.environ, reason="compiles everything once more: KW_FULL=1 (make test-full)")

@@ -8,10 +8,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "emulator/kwemu.h"
 #include "kw/core/error.h"
 #include "kw/runtime/library.h"
+#include "tools/kw/access.h"
+#include "tools/kw/emulate_page.h"
 #include "tools/kw/verb.h"
 
 namespace kw::tool {
@@ -22,6 +25,7 @@ constexpr int found_status = 1, no_program_status = 2;
 
 struct Emulator {
   explicit Emulator(void* library) : library_(library) {}
+  void* library() const { return library_; }
   template <class F>
   F* function(const char* name) const {
     auto* f = reinterpret_cast<F*>(dlsym(library_, name));
@@ -70,13 +74,24 @@ std::vector<const char*> pointers(const std::vector<std::string>& words) {
   return out;
 }
 
-// The program's exit status, 128 + signal when one ended it.
-int run_child(const Emulator& emulator, const std::string& library, std::vector<std::string> words) {
+// What the child leaves behind when it ends, however it calls exit.
+struct AccessFile {
+  void* library;
+  std::string path;
+} access_file;
+void write_access_file() { std::ofstream(access_file.path) << to_lines(test::read_access(access_file.library)); }
+
+// The program's exit status, 128 + signal when one ended it. `access`: a file for the access report, or "".
+int run_child(const Emulator& emulator, const std::string& library, const std::string& access, std::vector<std::string> words) {
   auto* run = emulator.function<int(const char*, int, char**)>("kwemu_program_run");
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child < 0) throw Error(KW_ERROR_INTERNAL, "no process could be started");
   if (child == 0) {
+    if (!access.empty()) {
+      access_file = {emulator.library(), access};
+      std::atexit(write_access_file);
+    }
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
@@ -91,6 +106,7 @@ int run_child(const Emulator& emulator, const std::string& library, std::vector<
 struct Counted {
   int errors = 0, warnings = 0, formal = 0;
   std::string lines;  // JSON objects, by commas
+  std::vector<Finding> findings;
 };
 Counted count(const std::string& file) {
   Counted c;
@@ -99,9 +115,15 @@ Counted count(const std::string& file) {
     c.errors += line.find("\"severity\": \"error\"") != std::string::npos;
     c.warnings += line.find("\"severity\": \"warning\"") != std::string::npos;
     c.formal += line.find("\"severity\": \"formal\"") != std::string::npos;
+    c.findings.push_back(finding_of_line(line));
     c.lines += (c.lines.empty() ? "\n " : ",\n ") + line;
   }
   return c;
+}
+
+void write_file(const std::string& file, const std::string& text) {
+  std::ofstream out(file);
+  if (!(out << text << std::flush)) throw Error(KW_ERROR_INTERNAL, "writing " + file + " failed");
 }
 
 int run(const Options& options) {
@@ -116,10 +138,14 @@ int run(const Options& options) {
   };
   const Folder folder;
   const std::string log = folder.path() + "/findings", library = folder.path() + "/program.so", json_file = options.get("--json");
+  const std::string html_file = options.get("--html");
+  const bool access = options.has("--access") || !html_file.empty();
+  const std::string access_lines = access ? folder.path() + "/access" : "";
   give("formal", options.has("--strict") ? "1" : "0");
   give("strict", options.has("--strict") ? "1" : "0");
   give("max_reports", "1000");
   give("findings", log);
+  if (access) give("access", "1");
   for (const char* name : {"schedule", "seed", "sample", "arch", "sms"})
     if (options.has(std::string("--") + name)) give(name, options.get(std::string("--") + name));
 
@@ -144,17 +170,40 @@ int run(const Options& options) {
   }
   std::vector<std::string> words = {files[0]};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  const int status = run_child(emulator, library, words);
+  const int status = run_child(emulator, library, access_lines, words);
   const Counted found = count(log);
   const std::string sampled =
       options.has("--sample") ? ", of every " + options.get("--sample") + "th block: the others did not run" : std::string();
   std::fprintf(stderr, "kw emulate: %d errors, %d warnings, %d formal%s; the program's exit status was %d\n", found.errors, found.warnings,
                found.formal, sampled.c_str(), status);
+  test::AccessReport costs;
+  std::string no_costs;
+  if (access) {
+    std::ifstream in(access_lines);
+    std::ostringstream text_of_file;
+    text_of_file << in.rdbuf();
+    costs = from_lines(text_of_file.str());
+    if (!in.is_open()) no_costs = "; there is no access report, because the program did not come to its end";
+    if (options.has("--access")) std::fprintf(stderr, "%s", access_table(costs).c_str());
+  }
+  if (!no_costs.empty()) std::fprintf(stderr, "kw emulate%s\n", no_costs.c_str());
+  if (!html_file.empty()) {
+    std::string line = "kw emulate";
+    for (size_t i = 2; i < command_line().size(); i++) line += " " + command_line()[i];
+    write_file(html_file, emulate_page({files[0], line, status, found.findings, costs, sampled + no_costs}));
+  }
   if (!json_file.empty()) {
-    std::ofstream out(json_file);
+    std::ostringstream out;
     out << "{\"program\": \"" << files[0] << "\", \"exit_status\": " << status << ", \"errors\": " << found.errors
-        << ", \"warnings\": " << found.warnings << ", \"formal\": " << found.formal << ", \"findings\": [" << found.lines << "]}\n";
-    if (!out.flush()) throw Error(KW_ERROR_INTERNAL, "writing " + json_file + " failed");
+        << ", \"warnings\": " << found.warnings << ", \"formal\": " << found.formal << ", \"findings\": [" << found.lines << "]";
+    if (access) {
+      Json json;
+      json.open('{');
+      write_access(json, costs);
+      out << ", \"access\": " << json.close('}').text();
+    }
+    out << "}\n";
+    write_file(json_file, out.str());
   }
   return found.errors ? found_status : status;
 }
@@ -179,6 +228,8 @@ const Verb emulate_verb = {
      {"--strict", nullptr, "warnings and formal findings are errors"},
      {"--arch", "NN", "the device's compute capability (default 90)"},
      {"--sms", "N", "the device's multiprocessors (default 4)"},
+     {"--access", nullptr, "count what the kernels' loads and stores cost: sectors, bank conflicts, traffic of each buffer"},
+     {"--html", "FILE", "also write one page there: the sources, with findings and costs at their lines"},
      {"--json", "FILE", "also write the findings there"}},
     run};
 

@@ -75,6 +75,12 @@ struct ForwardTile {
   uint32_t shared_bytes;  // dynamic, of a block
 };
 
+// Shared memory for a row's windows: where rows are not aligned, one more for each eight in a cluster, or for all in a block.
+uint32_t window_bytes(const RowTile& tile) {
+  const uint32_t places = static_cast<uint32_t>(tile.vectors) * tile.block();
+  return 16 * (places + (tile.align == 16 ? 0 : tile.cluster > 1 ? places / 8 : 1));
+}
+
 // The tile for a row in shared memory. As few threads as keep up with it, so that several rows are at work on a multiprocessor: one H200,
 // 2026-12-01, `kw bench`, share of the copy rate of 4240 GB/s, bf16 16384: 93 % with 128 threads, 74 with 512; 32000: 92 with 256, 87 with
 // 128, 62 in a cluster with 1024; f32 32000: 88 with 512 in a cluster of two, 85 with 1024; bf16 65536: 83 against 78.
@@ -91,6 +97,27 @@ std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu,
   if (own > gpu.shared_per_block) return std::nullopt;
   const int64_t blocks = std::min<int64_t>(gpu.shared_per_sm / own, 1024 / (threads / cluster));  // 64 registers each
   return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster};
+}
+
+// The same for rows that are not aligned (kw/device/window.cuh).
+std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
+  const int32_t vec = vector_elements(type), align = access_bytes(p, type, length);
+  const int64_t bytes = length * dtype_bytes(type), need = (length + 2 * int64_t{vec} - 2) / vec;  // windows that a row may touch
+  if (gpu.arch < 80 || align == 16) return std::nullopt;
+  int32_t threads = bytes <= 40 << 10 ? 128 : bytes <= 72 << 10 ? 256 : 512, cluster = 1;
+  if (bytes > 110 << 10 && gpu.arch >= 90) {
+    threads = 1024;
+    for (cluster = 2; cluster < 16 && bytes > int64_t{cluster} * (cluster < 8 ? 48 << 10 : 96 << 10);) cluster *= 2;
+  }
+  const int64_t vectors = (need + threads - 1) / threads;
+  RowTile tile{threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster};
+  const int32_t block = threads / cluster;
+  const int64_t sums =
+      int64_t{block > 256 ? block + 128 : 2 * block} * 2 * dtype_bytes(accumulator(type)) * (p.is_zero("label_smoothing") ? 1 : 2);
+  const int64_t own = window_bytes(tile) + sums + (cluster > 1 ? 4096 : 0) + 1024;
+  if (vectors > 4096 || own > gpu.shared_per_block) return std::nullopt;
+  tile.blocks = static_cast<int32_t>(std::clamp<int64_t>(gpu.shared_per_sm / own, 1, 1024 / block));
+  return tile;
 }
 
 // Kernel 0: the rows. Where no gradient is wanted, a longer row need not be kept: streaming it reads as fast as memory gives it.
@@ -111,8 +138,9 @@ void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   if (const auto tile = choose_row_tile(tuned, p, type, p.dim("V"), 8); tile && p.dim("V") <= in_registers)
     kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
   else if (const auto spread = shared_tile(p, gpu, type, p.dim("V")); spread && gradient)
-    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, spread_bytes(*spread, 1),
-           format(", %d", spread->blocks));
+    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, window_bytes(*spread), format(", %d", spread->blocks));
+  else if (const auto window = window_tile(p, gpu, type, p.dim("V")))
+    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *window, window_bytes(*window), format(", %d", window->blocks));
   else
     kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2));
 }
@@ -179,12 +207,12 @@ void fill_unreduced(const Call& c, const kw_device_facts&, const kw_choice& choi
 
 // ---- backward ----------------------------------------------------------------------------------------------------------------
 
-// One vector per thread at a time; so few blocks that they are over at once when there is nothing to do.
-void choose_backward(const Problem& p, const kw_device_facts&, Choice& out) {
+// So few blocks that they are over at once when there is nothing to do.
+void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
-  const RowTile tile{256, 1, 2, vector_elements(type), access_bytes(p, type, p.dim("V")), 0};
+  const RowTile tile{256, 1, 2, vector_elements(type), access_bytes(p, type, p.dim("V")), std::min(5, gpu.threads_per_sm / 256)};
   out.kernel("kw/ops/cross_entropy/cross_entropy_ends.cuh",
-             format("kw::ops::cross_entropy::backward<%s, %s>", p.type("T"), tile.name().c_str()));
+             format("kw::ops::cross_entropy::backward<%s, %s, %d>", p.type("T"), tile.name().c_str(), tile.blocks));
   out.tile(tile);
 }
 
@@ -195,7 +223,7 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
   if (c.tensor("dloss")->rank == 0 && p.dlogits.size[0] == 0 && p.dlogits.stride[0] == p.length)
     p.length *= p.rows, p.rows = 1;  // one long row
   p.pieces = (p.length + tile.length() - 1) / tile.length();
-  out.add(0, grid_for(std::min<int64_t>(p.rows * p.pieces, int64_t{gpu.sm_count} * 8), 1), tile.block(), p);
+  out.add(0, grid_for(std::min<int64_t>(p.rows * p.pieces, int64_t{gpu.sm_count} * tile.blocks), 1), tile.block(), p);
 }
 
 // ---- the ops -----------------------------------------------------------------------------------------------------------------

@@ -50,7 +50,8 @@ Forward arguments(const Call& c) {
 
 template <class T>
 void run(const Forward& p) {
-  auto kernel = KW_FOR_ISA(cross_entropy::forward<T>);
+  const bool plain = p.label_smoothing == 0 && p.softcap == 0;
+  auto kernel = plain ? KW_FOR_ISA(cross_entropy::forward<T, true>) : KW_FOR_ISA(cross_entropy::forward<T, false>);
   parallel_for(p.rows, worth_a_thread / std::max<int64_t>(p.length, 1), [&](int64_t first, int64_t last) { kernel(p, first, last); });
 }
 

@@ -32,20 +32,42 @@ __global__ void __launch_bounds__(256) sum(const SumParams p) {
   if (threadIdx.x == 0) as<A>(p.out)[blockIdx.x] = sum / divisor;
 }
 
-// dlogits *= dloss, in place. Where dloss is one, as it is when training starts from this loss, a block reads that and is done.
-template <class T, class Tile>
-__global__ void __launch_bounds__(Tile::block) backward(const BackwardParams p) {
+// dlogits *= dloss, in place. Where dloss is one, as it is when training starts from this loss, a block reads that and is done. Else it
+// takes every gridDim.x-th piece, and fetches the next one before it writes this one.
+template <class T, class Tile, int blocks>
+__global__ void __launch_bounds__(Tile::block, blocks) backward(const BackwardParams p) {
   using A = acc_t<T>;
   const Tile tile;
   const bool single = p.dloss.stride[0] == 0 && p.dloss.size[0] == 0;
-  if (single && *as<A>(p.dloss, 0) == 1) return;
-  for (int64_t piece = blockIdx.x; piece < p.rows * p.pieces; piece += gridDim.x) {
-    const int64_t row = piece / p.pieces, at = piece % p.pieces * Tile::length, n = p.length - at;
-    const A by = *as<A>(p.dloss, row);
-    if (by == 1) continue;
-    T* d = as<T>(p.dlogits, row) + at;
-    const auto x = tile.load(d, n);
-    tile.store(d, n, [=](A x) { return x == 0 ? x : x * by; }, x);  // what is ignored stays so, whatever comes from above
+  const A all = single ? *as<A>(p.dloss, 0) : A(0);
+  if (single && all == 1) return;
+  struct Piece {
+    int64_t row, piece;
+    T* d;
+    int64_t n;
+    A by;
+  };
+  const auto look = [&](Piece& at) {  // where a row is multiplied by one, or there is none, nothing is moved
+    at.by = single ? all : at.row < p.rows ? *as<A>(p.dloss, at.row) : A(1);
+    at.d = as<T>(p.dlogits, at.row) + at.piece * Tile::length;
+    at.n = at.row < p.rows && at.by != 1 ? p.length - at.piece * Tile::length : 0;
+  };
+  const int64_t rows = gridDim.x / p.pieces, pieces = gridDim.x % p.pieces;  // from one piece to the next, without a division
+  const auto advance = [&](Piece& at) {
+    at.row += rows, at.piece += pieces;
+    if (at.piece >= p.pieces) at.piece -= p.pieces, at.row++;
+    look(at);
+  };
+  Piece at{blockIdx.x / p.pieces, blockIdx.x % p.pieces};
+  look(at);
+  auto x = tile.load(at.d, at.n);
+  while (at.row < p.rows) {
+    Piece next = at;
+    advance(next);
+    const auto coming = tile.load(next.d, next.n);
+    const A by = at.by;
+    tile.store(at.d, at.n, [=](A x) { return x == 0 ? x : x * by; }, x);  // what is ignored stays so, whatever comes from above
+    at = next, x = coming;
   }
 }
 

@@ -1,11 +1,11 @@
-// For rows too long to keep in registers. Both kernels give the same bits.
+// For rows too long to keep in registers. All kernels give the same bits.
 #pragma once
-#include "kw/device/ring.cuh"
+#include "kw/device/window.cuh"
 #include "kw/ops/cross_entropy/cross_entropy_row.cuh"
 
 namespace kw::ops::cross_entropy {
 
-// Piece by piece, the logits read once for the loss and a second time for the gradient.
+// Piece by piece, the logits read once for the loss and a second time for the gradient. On every GPU, for rows of any length.
 template <class T, class I, class W, bool gradient, bool smooth, bool capped, class Tile>
 __global__ void __launch_bounds__(Tile::block) forward_long(const ForwardParams p) {
   using A = acc_t<T>;
@@ -27,41 +27,20 @@ __global__ void __launch_bounds__(Tile::block) forward_long(const ForwardParams 
   const Cap<A, capped> cap(p.softcap);
   const bool owner = tile.thread() == target.owner(tile);
   const A at_target = owner && target.kind == Kind::counts ? cap(to_acc(logits[target.index])) : A(0);
-  // Distances are summed from an element of the row, so that a common offset of its logits does not cost digits.
-  const A first = cap(to_acc(logits[0])), from = first - first == 0 ? first : A(0);
+  const auto weights = [&](int64_t at) { return tile.view(as<W>(p.weight) + (is_present<W> ? at : 0), p.length - at); };
 
-  auto peaks = tile.sums(Peak<A>::none());
-  auto sums = tile.sums(Vec<A, 2>{});
+  Passing<A, Tile, smooth, capped> sums(tile, cap, to_acc(logits[0]));
   for (int64_t at = 0; at < p.length; at += Tile::length) {
     const auto x = tile.load(logits + at, p.length - at, minus_infinity<T>());
 #pragma unroll
     for (int i = 0; i < Tile::vectors; i++) {
-      auto l = x.at(i);
-#pragma unroll
-      for (int j = 0; j < Tile::vec && (capped || smooth); j++) {
-        const int64_t c = at + Tile::start(i) + j;
-        if (c >= p.length) continue;  // it stays minus infinity
-        l[j] = cap(l[j]);
-        if constexpr (smooth) {
-          const A w = weight_at(as<W>(p.weight), c);
-          auto& sum = sums[i % Tile::lanes];
-          sum[0] = fused(w, from - l[j], sum[0]);
-          sum[1] = sum[1] + w;
-        }
-      }
-      peaks[i % Tile::lanes].add(l);
+      const int64_t left = p.length - at - Tile::start(i);
+      sums.add(i % Tile::lanes, x.at(i), weights(at).at(i), left < Tile::vec ? static_cast<int>(left) : Tile::vec);
     }
   }
-  const Peak<A> peak = tile.total(peaks);
-  const A base = exp_base(peak.top);
-  A far = 0, weights = 0;
-  if constexpr (smooth) {
-    const auto sum = tile.total(sums);
-    weights = sum[1];
-    far = fused(weights, base - from, sum[0]);
-  }
   const A scale = gradient ? A(1) / value_of<A>(p.divisor) : A(1);
-  const auto f = Finish<A>::template of<smooth>(p, target, base, peak.sum, far, weights, at_target, scale);
+  A base;
+  const auto f = sums.finish(tile, p, target, at_target, scale, base);
 
   if (owner) *as<A>(p.loss, row) = f.loss;
   if constexpr (gradient) {
@@ -70,7 +49,7 @@ __global__ void __launch_bounds__(Tile::block) forward_long(const ForwardParams 
       const int64_t n = p.length - at;
       const auto x = tile.load(logits + at, n);
       if constexpr (smooth)
-        tile.store(dlogits + at, n, of, x, tile.view(as<W>(p.weight) + (is_present<W> ? at : 0), n));
+        tile.store(dlogits + at, n, of, x, weights(at));
       else
         tile.store(dlogits + at, n, of, x);
     }
@@ -80,80 +59,42 @@ __global__ void __launch_bounds__(Tile::block) forward_long(const ForwardParams 
 }
 
 // The row lies in shared memory, of one block or of a cluster of blocks (from sm_90 on), and is read once. Blocks are small and many of
-// them share a multiprocessor, so that some read while others write. From sm_80 on, for rows aligned to 16 bytes.
+// them share a multiprocessor, so that some read while others write. From sm_80 on.
 template <class T, class I, class W, bool gradient, bool smooth, bool capped, class Tile, int blocks>
 __global__ void __launch_bounds__(Tile::block, blocks) forward_shared(const ForwardParams p) {
   using A = acc_t<T>;
-  constexpr int vectors = Tile::vectors;
-  static_assert(gradient && Tile::rows == 1);
-  constexpr int lanes = Tile::lanes;
+  static_assert(Tile::rows == 1);
   Tile tile;
-  Ring<vectors, 1, Tile::block> ring;  // filled once: each thread's vectors of the row
+  Window<T, Tile> window;
   const int64_t row = tile.team();
+  const int n = static_cast<int>(p.length);
   const T* logits = as<T>(p.logits, row);
   T* dlogits = as<T>(p.dlogits, row);
 
   const Target<A, I, W> target(p, row);
-  const bool owner = tile.thread() == target.owner(tile);
-  if (target.kind == Kind::ignored) {  // nothing to read, and nobody in the cluster will
-    if (owner) *as<A>(p.loss, row) = 0;
-    const Vec<A, Tile::vec> nothing = {};
-    for (int i = 0; i < vectors; i++) tile.store(i, dlogits, p.length, [](A x) { return x; }, nothing);
-    return;
-  }
-#pragma unroll 4
-  for (int i = 0; i < vectors; i++) ring.fetch(i, 0, logits + tile.start(i), tile.start(i) < p.length);
-  ring.sent();
+  const bool counts = target.kind == Kind::counts, ignored = target.kind == Kind::ignored;
+  window.fetch(logits, n, !ignored);  // nobody in the cluster reads anything then
+  const bool owner = tile.thread() == (counts ? window.writer(target.index) : 0);
   const Cap<A, capped> cap(p.softcap);
-  const A at_target = owner && target.kind == Kind::counts ? cap(to_acc(logits[target.index])) : A(0);
-  const A first = smooth ? cap(to_acc(logits[0])) : A(0), from = first - first == 0 ? first : A(0);
-  const A scale = A(1) / value_of<A>(p.divisor);
+  const A at_target = owner && counts ? cap(to_acc(logits[target.index])) : A(0);
+  const A scale = gradient ? A(1) / value_of<A>(p.divisor) : A(1);
+  Passing<A, Tile, smooth, capped> sums(tile, cap, smooth && !ignored ? to_acc(logits[0]) : A(0));
   tile.begin();
-  const auto weights = tile.view(as<W>(p.weight), p.length);
-  const auto x = [&](int i) { return unpack(ring.template at<T, Tile::vec>(i, 0)); };
-
-  ring.template wait<0>();
-  auto peaks = tile.sums(Peak<A>::none());
-  auto sums = tile.sums(Vec<A, 2>{});
-  constexpr int rounds = lanes >= 4 ? 1 : 4 / lanes;  // four vectors at once hide the exponentials' latency
-#pragma unroll rounds
-  for (int at = 0; at < vectors; at += lanes) {  // a round of the virtual lanes: which of them is known to the compiler
-#pragma unroll
-    for (int lane = 0; lane < lanes; lane++) {
-      const int i = at + lane;
-      if (i >= vectors || tile.start(i) >= p.length) break;
-      auto l = x(i);
-      if constexpr (capped)
-        for (int j = 0; j < Tile::vec; j++) l[j] = cap(l[j]);
-      peaks[lane].add(l);
-      if constexpr (smooth) {
-        const auto w = weights.at(i);
-        auto& sum = sums[lane];
-        for (int j = 0; j < Tile::vec; j++) sum[0] = fused(A(w[j]), from - l[j], sum[0]), sum[1] = sum[1] + A(w[j]);
-      }
-    }
-  }
-  const Peak<A> peak = tile.total(peaks);
-  const A base = exp_base(peak.top);
-  A far = 0, all = 0;
-  if constexpr (smooth) {
-    const auto sum = tile.total(sums);
-    all = sum[1];
-    far = fused(all, base - from, sum[0]);
-  }
-  const auto f = Finish<A>::template of<smooth>(p, target, base, peak.sum, far, all, at_target, scale);
+  window.wait(minus_infinity<T>());
+  sums.add_all(ignored ? 0 : n, [&](int i) { return unpack(window.at(i)); }, tile.view(as<W>(p.weight), n));
+  A base;
+  const auto f = sums.finish(tile, p, target, at_target, scale, base);
   if (owner) *as<A>(p.loss, row) = f.loss;
 
-  const Gradient<A, capped> of{f, base, cap};
-#pragma unroll 4
-  for (int i = 0; i < vectors; i++) {
-    if constexpr (smooth)
-      tile.store(i, dlogits, p.length, of, x(i), weights.at(i));
-    else
-      tile.store(i, dlogits, p.length, of, x(i));
+  if constexpr (gradient) {
+    const Gradient<A, capped> of{f, base, cap};
+    window.store(dlogits, [&](A x, int c) {
+      if constexpr (smooth) return ignored || c < 0 || c >= n ? A(0) : of(x, A(weight_at(as<W>(p.weight), c)));
+      return ignored ? A(0) : of(x);
+    });
+    // Over what the same thread has written.
+    if (owner && counts) from_acc(of.at_target(at_target, target.weight), dlogits[target.index]);
   }
-  // Over what the same thread has written.
-  if (owner && target.kind == Kind::counts) from_acc(of.at_target(at_target, target.weight), dlogits[target.index]);
 }
 
 }  // namespace kw::ops::cross_entropy

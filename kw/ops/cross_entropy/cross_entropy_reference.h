@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kw/core/room.h"
+#include "kw/core/sum.h"
 
 namespace kw::ops::cross_entropy {
 
@@ -27,7 +28,8 @@ inline double row_reference(const Call& c, const double* logits, int64_t target,
   std::vector<double> l(logits, logits + n);
   for (double& x : l)
     if (cap > 0) x = cap * std::tanh(x / cap);
-  double top = -std::numeric_limits<double>::infinity(), sum = 0, far = 0, weights = 0;
+  double top = -std::numeric_limits<double>::infinity();
+  Sum sum, far, weights;
   for (double x : l) top = std::fmax(top, x);
   for (double x : l) sum += std::exp(x - top);
   const auto w = [&](int64_t i) { return weight ? weight[i] : 1; };
@@ -50,13 +52,15 @@ inline void forward_reference(const Call& c) {
   const auto* logits = static_cast<const double*>(c.data("logits"));
   const auto* weight = static_cast<const double*>(c.data("weight"));
   auto* dlogits = static_cast<double*>(c.data("dlogits"));
-  double divisor = 1, total = 0;
+  double divisor = 1;
+  Sum total;
   if (c.has("divisor")) {
     divisor = *static_cast<const double*>(c.data("divisor"));
   } else if (c.choice("reduction") == 0) {  // mean
-    divisor = 0;
+    Sum counted;
     for (int64_t r = 0; r < rows; r++)
-      if (const int64_t t = target_at(c, r); t != c.choice("ignore_index") && t >= 0 && t < n) divisor += weight ? weight[t] : 1;
+      if (const int64_t t = target_at(c, r); t != c.choice("ignore_index") && t >= 0 && t < n) counted += weight ? weight[t] : 1;
+    divisor = counted;
   }
   for (int64_t r = 0; r < rows; r++)
     total += row_reference(c, logits + r * n, target_at(c, r), 1 / divisor, dlogits ? dlogits + r * n : nullptr);

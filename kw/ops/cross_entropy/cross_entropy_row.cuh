@@ -94,6 +94,69 @@ struct Gradient {
   }
 };
 
+// What a longer row adds up while it goes by: Peaks and, for label smoothing, weights and weighted distances. These are taken from an
+// element of the row, so that a common offset of its logits does not cost digits.
+template <class A, class Tile, bool smooth, bool capped>
+struct Passing {
+  Cap<A, capped> cap;
+  A from;
+  Vec<Peak<A>, Tile::lanes> peaks;
+  Vec<Vec<A, 2>, Tile::lanes> sums;
+
+  // first: any logit of the row.
+  KW_WORD Passing(const Tile& tile, const Cap<A, capped>& c, A first)
+      : cap(c), peaks(tile.sums(Peak<A>::none())), sums(tile.sums(Vec<A, 2>{})) {
+    const A l = smooth ? cap(first) : A(0);
+    from = l - l == 0 ? l : A(0);
+  }
+  // The first `left` elements of a vector, with their weights; what follows is minus infinity.
+  template <class Weights>
+  KW_WORD void add(int lane, Vec<A, Tile::vec> l, const Weights& w, int left) {
+#pragma unroll
+    for (int j = 0; j < Tile::vec; j++) {
+      if ((capped || smooth) && j >= left) continue;
+      l[j] = cap(l[j]);
+      if constexpr (smooth) {
+        sums[lane][0] = fused(A(w[j]), from - l[j], sums[lane][0]);
+        sums[lane][1] = sums[lane][1] + A(w[j]);
+      }
+    }
+    peaks[lane].add(l);
+  }
+  // Adds all vectors of the row that `at` gives. Whole rounds of the virtual lanes, so that the compiler knows which of them it is; four
+  // vectors at once hide the exponentials' latency, unless there is a branch between them. Only the last two of a thread's vectors may lie
+  // beyond the end of the row: the tile is no longer than it has to be.
+  template <class At, class Weights>
+  KW_WORD void add_all(int64_t n, At at, const Weights& weights) {
+    constexpr int lanes = Tile::lanes, rounds = lanes >= 4 ? 1 : 4 / lanes, last = Tile::align < 16 ? 2 : 1;
+    constexpr int whole = Tile::vectors > last ? (Tile::vectors - last) / lanes * lanes : 0;
+#pragma unroll rounds
+    for (int first = 0; first < whole; first += lanes)
+#pragma unroll
+      for (int lane = 0; lane < lanes; lane++) add(lane, at(first + lane), weights.at(first + lane), Tile::vec);
+#pragma unroll
+    for (int i = whole; i < Tile::vectors; i++) {
+      const int64_t left = n - Tile::start(i);
+      if (i >= Tile::vectors - last && left <= 0) break;
+      add(i % lanes, at(i), weights.at(i),
+          i < Tile::vectors - last || Tile::align == 16 || left > Tile::vec ? Tile::vec : static_cast<int>(left));
+    }
+  }
+  // `base`: what the gradient subtracts.
+  template <class TargetOfRow>
+  KW_WORD Finish<A> finish(Tile& tile, const ForwardParams& p, const TargetOfRow& target, A at_target, A scale, A& base) {
+    const Peak<A> peak = tile.total(peaks);
+    base = exp_base(peak.top);
+    A far = 0, weights = 0;
+    if constexpr (smooth) {
+      const auto sum = tile.total(sums);
+      weights = sum[1];
+      far = fused(weights, base - from, sum[0]);
+    }
+    return Finish<A>::template of<smooth>(p, target, base, peak.sum, far, weights, at_target, scale);
+  }
+};
+
 // Whether a row without a target is not even read. That costs every row the time that its target takes to arrive, which only shows where
 // rows are short.
 template <class T, class Tile>

@@ -10,6 +10,7 @@
 
 #include "kw/core/bind.h"
 #include "kw/runtime/dispatch.h"
+#include "tests/cpp/access.h"
 #include "tests/cpp/on_device.h"
 
 namespace {
@@ -317,13 +318,13 @@ void kernels_compile() {
 // On the emulator a kernel takes 0.2 s to compile and a million elements a second: `few` of each are enough there.
 void all(bool few, int64_t largest) {
   using Shapes = std::vector<std::pair<int64_t, int64_t>>;
-  const Shapes every = {{1, 1}, {3, 2}, {33, 31}, {129, 64}, {2, 1000}, {2, 4096}, {1, 5121}, {1, 32000}, {1, 33000}};
+  const Shapes every = {{1, 1}, {3, 2}, {33, 31}, {129, 64}, {2, 1000}, {2, 4096}, {1, 5121}, {1, 32000}, {1, 33000}, {2, 33001}};
   for (kw::DType type : {KW_F32, KW_BF16, KW_F16, KW_F64}) {
     const bool rare = few && (type == KW_F16 || type == KW_F64);
-    for (auto [rows, length] : rare ? Shapes{{2, 1000}, {1, 33000}} : few ? Shapes{{33, 31}, {2, 4096}, {1, 33000}} : every) {
+    for (auto [rows, length] : rare ? Shapes{{2, 1000}, {1, 33000}} : few ? Shapes{{33, 31}, {2, 4096}, {1, 33000}, {2, 33001}} : every) {
       if (rows * length > largest) continue;
       formula(type, rows, length);
-      if (!few || (type == KW_BF16 && length > 31)) formula(type, rows, length, 3, 1);
+      if (!few || (type == KW_BF16 && length > 31)) formula(type, rows, length, 3, 1);  // logits and dlogits lie differently
     }
     for (int64_t length : rare ? std::vector<int64_t>{40000} : std::vector<int64_t>{2, 129, 4096, 40000})
       if (5 * length <= 8 * largest) rows_are_independent(type, length);
@@ -345,6 +346,23 @@ void all(bool few, int64_t largest) {
   refusals();
 }
 
+// The logits once, and one of them again; dlogits once. Every warp reads its row's target, and how many count.
+void traffic() {
+  using kw::test::expect_traffic;
+  const double held = 29 / 32.;  // of the targets that the checker makes up, 3 are to be ignored
+  expect_traffic("cross_entropy", "logits=bf16[32,32000] target=i64[32]",
+                 {{"logits", held + held / 32000},
+                  {"target", 1 + 8},
+                  {"parts", 1 + 8 / 256., 1 / 256.},
+                  {"losses", 1, 1},
+                  {"dlogits", 0, 1 + held / 32000},
+                  {"loss", 0, 1}});
+  expect_traffic("cross_entropy_unreduced", "logits=f32[32,4096] target=i64[32]",
+                 {{"logits", 1 + held / 4096}, {"target", 16}, {"dlogits", 0, 1 + held / 4096}, {"loss", 0, 1}});
+  expect_traffic("cross_entropy_backward", "dloss=f32[] dlogits=bf16[3,32000]", {{"dlogits", 1, 1}, {"dloss", 160}});
+  expect_traffic("cross_entropy_unreduced_backward", "dloss=f32[3] dlogits=bf16[3,32000]", {{"dlogits", 1, 1}, {"dloss", 64}});
+}
+
 }  // namespace
 
 int main() {
@@ -360,5 +378,6 @@ int main() {
   kw::test::on_device({"inorder", "greedy"}, [](std::string_view where) {
     all(where != "gpu", where == "gpu" ? int64_t{1} << 40 : where == "inorder" ? 34000 : 5000);
   });
+  traffic();
   return kw::test::finish();
 }

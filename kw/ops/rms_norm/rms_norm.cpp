@@ -48,6 +48,59 @@ const char* weight_type(const Problem& p) { return p.has("weight") ? p.type("W")
 // That of residual or dtotal, which the ops with `adds` have.
 const char* term_type(const Problem& p, bool adds) { return adds ? p.type("T") : "kw::Zero"; }
 
+// ---- rows on their way through shared memory ------------------------------------------------------------------------------------
+
+struct NormTile {
+  RowTile row;
+  int32_t slots;  // of the ring; 0 without one
+
+  // A slot is 16 bytes of each of `tensors` tensors for each thread.
+  uint32_t shared_bytes(uint32_t tensors) const { return static_cast<uint32_t>(slots) * row.block() * tensors * 16; }
+  // Teams of `row.cluster` blocks that run at once. Clusters stay inside a GPC, whose multiprocessors 4 or more do not always divide: an
+  // H200 with 132 runs clusters of 4 and 8 on 120, of 16 on 112.
+  int64_t at_once(const kw_device_facts& gpu) const {
+    const int64_t blocks = int64_t{gpu.sm_count} * row.blocks, stranded = row.cluster > 8 ? 20 : row.cluster > 2 ? 12 : 0;
+    return std::max<int64_t>(1, (blocks - blocks * stranded / 132) / row.cluster);
+  }
+};
+
+int64_t vectors_of(const Problem& p) {
+  return std::max<int64_t>(1, (p.dim("N") + vector_elements(p.dtype("T")) - 1) / vector_elements(p.dtype("T")));
+}
+
+// Whether this GPU and these rows allow a ring.
+bool ring_is_possible(const Problem& p, const kw_device_facts& gpu) {
+  return gpu.arch >= 80 && access_bytes(p, p.dtype("T"), p.dim("N")) == 16;
+}
+
+// The tile with so many slots, or as many as fit into shared memory; nothing when the `tensors` of a row do not.
+std::optional<NormTile> with_slots(const Problem& p, const kw_device_facts& gpu, const RowTile& row, int32_t slots, int32_t tensors) {
+  if (row.cluster > 1 && gpu.arch < 90) return std::nullopt;
+  const bool wide = p.dtype("T") == KW_F64;
+  const auto threads = static_cast<int32_t>(row.block());
+  const int32_t slot = threads * 16 * tensors, sums = threads * (wide ? 32 : 16) + (row.cluster > 1 ? 4096 : 0),
+                reserved = wide ? 3072 : 1024;
+  const int32_t most = (std::min(gpu.shared_per_sm / row.blocks - reserved, gpu.shared_per_block) - sums) / slot;
+  if (most < row.vectors) return std::nullopt;
+  return NormTile{row, std::min(slots, most)};
+}
+
+// For rows that no block holds, spread over a cluster of blocks: 8 vectors in each of 128 to 512 threads of a block, 256 threads or more on
+// a multiprocessor, three rows in the ring, as far as they fit. `held`: registers of a vector of what a thread keeps from row to row;
+// nothing when they are too many.
+std::optional<NormTile> spread_ring(const Problem& p, const kw_device_facts& gpu, int32_t tensors, int32_t held) {
+  if (!ring_is_possible(p, gpu)) return std::nullopt;
+  const int64_t need = vectors_of(p);
+  const int32_t tree = gpu.arch < 90 ? 1024 : row_tree(need);
+  int32_t threads = std::clamp<int32_t>(static_cast<int32_t>(std::bit_ceil(static_cast<uint64_t>((need + 7) / 8))), 512, tree);
+  int32_t cluster = threads > 2048 ? 16 : 8, blocks = std::max(1, 256 * cluster / threads);
+  if (gpu.arch < 90) threads = 1024, cluster = blocks = 1;
+  const auto vectors = static_cast<int32_t>((need + threads - 1) / threads);
+  if (vectors * held > 128) return std::nullopt;
+  return with_slots(p, gpu, {threads, 1, vectors, vector_elements(p.dtype("T")), 16, blocks, cluster, row_tree(need)}, 3 * vectors,
+                    tensors);
+}
+
 // ---- forward -----------------------------------------------------------------------------------------------------------------
 
 // Fastest of about 20 000 candidates on one H200 at 256 MiB (97-99 % of the copy rate); see README.md. Launched without a loop over rows,
@@ -66,61 +119,42 @@ constexpr TunedTile forward_tiles[] = {
     {KW_F32, 512, 1, 8, 0},   // 16384
 };
 
-struct ForwardTile {
-  RowTile row;
-  uint32_t shared_bytes;  // dynamic, of a block
-};
-
 template <bool adds>
 void choose_forward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
-  const int32_t tensors = adds ? 2 : 1;
-  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0,
-                          const std::string& last = "") {
+  const auto kernel = [&](const char* file, const char* name, const NormTile& tile, const std::string& last = "") {
     out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %s, %s%s>", name, p.type("T"), weight_type(p), term_type(p, adds),
-                            tile.name().c_str(), p.choice("rounding") ? "true" : "false", last.c_str()));
-    out.tile(ForwardTile{tile, shared_bytes});
+                            tile.row.name().c_str(), p.choice("rounding") ? "true" : "false", last.c_str()));
+    out.tile(tile);
   };
   // Registers of a vector: 4 for x, 4 for the weight, 4 for the residual.
   if (const auto tile = adds ? choose_row_tile({}, p, type, p.dim("N"), 12) : choose_row_tile(forward_tiles, p, type, p.dim("N"), 8))
-    kernel("kw/ops/rms_norm/rms_norm.cuh", "forward", *tile);
-  else if (const auto spread = spread_row_tile(p, gpu, type, p.dim("N"), tensors, 1))
-    kernel("kw/ops/rms_norm/rms_norm_shared.cuh", "forward_shared", *spread, spread_bytes(*spread, tensors),
-           format(", %d", spread->blocks));
+    kernel("kw/ops/rms_norm/rms_norm.cuh", "forward", {*tile, 0});
+  else if (const auto ring = spread_ring(p, gpu, adds ? 2 : 1, 4))
+    kernel("kw/ops/rms_norm/rms_norm_ring.cuh", "forward_ring", *ring, format(", %d, %d", ring->row.blocks, ring->slots));
   else
-    kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", long_row_tile(p, type, p.dim("N"), 4, 2));
+    kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", {long_row_tile(p, type, p.dim("N"), 4, 2, row_tree(vectors_of(p))), 0});
 }
 
 template <bool adds>
-void fill_forward(const Call& c, const kw_device_facts&, const kw_choice& choice, Launches& out) {
-  const auto [tile, shared_bytes] = tile_of<ForwardTile>(choice);
+void fill_forward(const Call& c, const kw_device_facts& gpu, const kw_choice& choice, Launches& out) {
+  const auto forward = tile_of<NormTile>(choice);
+  const RowTile& tile = forward.row;
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (rows == 0 || length == 0) return;
-  out.add(0, grid_for(rows * tile.cluster, tile.rows), tile.block(),
+  const int64_t teams = (rows + tile.rows - 1) / tile.rows;
+  const int64_t at_once = forward.slots ? std::min(teams, forward.at_once(gpu)) : teams;
+  out.add(0, grid_for(at_once * tile.cluster, 1), tile.block(),
           ForwardParams{c.rows("x"), adds ? c.rows("residual") : Rows{}, c.data("weight"), c.rows("y"), adds ? c.rows("total") : Rows{},
                         rows, length, 1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
-          shared_bytes, static_cast<uint32_t>(tile.cluster));
+          forward.shared_bytes(adds ? 2 : 1), static_cast<uint32_t>(tile.cluster));
 }
 
 // ---- backward ----------------------------------------------------------------------------------------------------------------
 
-struct BackwardTile {
-  RowTile row;
-  int32_t slots;  // of the ring; 0 without one
-
-  // A slot is 16 bytes of each of `tensors` tensors for each thread.
-  uint32_t shared_bytes(uint32_t tensors) const { return static_cast<uint32_t>(slots) * row.block() * tensors * 16; }
-  // Teams of `row.cluster` blocks that run at once. Clusters stay inside a GPC, whose multiprocessors 4 or more do not always divide: an
-  // H200 with 132 runs clusters of 4 and 8 on 120, of 16 on 112.
-  int64_t at_once(const kw_device_facts& gpu) const {
-    const int64_t blocks = int64_t{gpu.sm_count} * row.blocks, stranded = row.cluster > 8 ? 20 : row.cluster > 2 ? 12 : 0;
-    return std::max<int64_t>(1, (blocks - blocks * stranded / 132) / row.cluster);
-  }
-};
-
 struct RingTile {
   TunedTile tile;
-  int32_t slots;
+  int32_t slots, cluster = 1;
 };
 
 // Fastest of about 1000 candidates on one H200, 2026-11-30, at 512 MiB a tensor, one tensor behind the other; microseconds beside them,
@@ -128,59 +162,36 @@ struct RingTile {
 // bytes per thread. 16 KB per multiprocessor are too few (1.2 times the time), 32 to 48 KB best, 64 KB and more cost 1-5 %: reads then
 // disturb the writes.
 constexpr RingTile ring_tiles[] = {
-    {{KW_BF16, 128, 6, 1, 1}, 3},   //  1024: 386
-    {{KW_BF16, 128, 1, 2, 3}, 4},   //  2048: 391
-    {{KW_BF16, 256, 1, 2, 1}, 8},   //  4096: 386 (2026-12-01)
-    {{KW_BF16, 128, 1, 5, 1}, 20},  //  5120: 385 (2026-12-01; 256 x 3 vectors and 10 slots: 386)
-    {{KW_BF16, 1024, 1, 1, 1}, 2},  //  8192: 389
-    {{KW_BF16, 256, 1, 7, 1}, 12},  // 14336: 394
-    {{KW_BF16, 256, 1, 8, 1}, 12},  // 16384: 395
-    {{KW_F32, 256, 1, 1, 2}, 3},    //  1024: 388
-    {{KW_F32, 256, 2, 4, 1}, 5},    //  4096: 390
-    {{KW_F32, 256, 1, 8, 1}, 9},    //  8192: 391
-    {{KW_F32, 512, 1, 8, 1}, 9},    // 16384: 400
+    {{KW_BF16, 128, 6, 1, 1}, 3},       //  1024: 386
+    {{KW_BF16, 128, 1, 2, 3}, 4},       //  2048: 391
+    {{KW_BF16, 256, 1, 2, 1}, 8},       //  4096: 386 (2026-12-01)
+    {{KW_BF16, 128, 1, 5, 1}, 20},      //  5120: 385 (2026-12-01; 256 x 3 vectors and 10 slots: 386)
+    {{KW_BF16, 1024, 1, 1, 1}, 2},      //  8192: 389
+    {{KW_BF16, 256, 1, 7, 1}, 12},      // 14336: 394
+    {{KW_BF16, 256, 1, 8, 1}, 12},      // 16384: 395
+    {{KW_BF16, 1024, 1, 4, 2}, 12, 8},  // 32768: 396 (2026-12-01)
+    {{KW_F32, 256, 1, 1, 2}, 3},        //  1024: 388
+    {{KW_F32, 256, 2, 4, 1}, 5},        //  4096: 390
+    {{KW_F32, 256, 1, 8, 1}, 9},        //  8192: 391
+    {{KW_F32, 1024, 1, 4, 2}, 12, 8},   // 16384: 396 (2026-12-01)
+    {{KW_F32, 512, 1, 8, 1}, 9},        // 16384 where there are no clusters: 400
 };
 
 // The tile for a ring, or nothing when this GPU has none, rows are not aligned, or the `tensors` (x, dy and perhaps dtotal) of a row do not
 // fit into shared memory.
-std::optional<BackwardTile> choose_ring(const Problem& p, const kw_device_facts& gpu, int32_t tensors) {
+std::optional<NormTile> choose_ring(const Problem& p, const kw_device_facts& gpu, int32_t tensors) {
   const DType type = p.dtype("T");
   const int32_t vec = vector_elements(type);
-  const int64_t length = p.dim("N"), need = (length + vec - 1) / vec;  // vectors of a row
-  if (gpu.arch < 80 || access_bytes(p, type, length) != 16) return std::nullopt;
-  const auto fitting = [&](const RowTile& row, int32_t slots) -> std::optional<BackwardTile> {
-    const int32_t slot = static_cast<int32_t>(row.block()) * 16 * tensors,
-                  sums = static_cast<int32_t>(row.block()) * (type == KW_F64 ? 32 : 16);
-    const int32_t reserved = type == KW_F64 ? 3072 : 1024;
-    const int32_t most = (std::min(gpu.shared_per_sm / row.blocks - reserved, gpu.shared_per_block) - sums) / slot;
-    if (most <= row.vectors) return std::nullopt;
-    return BackwardTile{row, std::min(slots, most)};
-  };
-  for (const auto& [t, slots] : ring_tiles)
+  const int64_t need = vectors_of(p);
+  if (!ring_is_possible(p, gpu)) return std::nullopt;
+  for (const auto& [t, slots, cluster] : ring_tiles)
     if (dtype_bytes(t.dtype) == dtype_bytes(type) && covers(t, need))
-      return fitting({t.threads, t.rows, t.vectors, vec, 16, t.blocks}, slots);
+      if (const auto tile = with_slots(p, gpu, {t.threads, t.rows, t.vectors, vec, 16, t.blocks, cluster}, slots, tensors)) return tile;
   if (need < 128) return std::nullopt;  // registers do as well there: 98 % of the copy rate
   // The rule, within 4 % of the best: one block of 512 threads with 3 or 4 vectors each, 2 or 3 more on their way.
   for (int32_t threads = 32; threads <= 512; threads *= 2)
     if (const auto vectors = static_cast<int32_t>((need + threads - 1) / threads); vectors <= 4)
-      return fitting({threads, 512 / threads, vectors, vec, 16, 1}, vectors + (vectors == 3 ? 3 : 2));
-  return std::nullopt;
-}
-
-// The same with a row spread over a cluster, for rows that no block holds: 40 KiB on their way on each multiprocessor. Nothing when the
-// sums of dweight do not fit into the registers of 1024 threads. `sums`: registers of a vector of them.
-std::optional<BackwardTile> choose_cluster(const Problem& p, const kw_device_facts& gpu, int32_t tensors, int32_t sums) {
-  const auto row = spread_row_tile(p, gpu, p.dtype("T"), p.dim("N"), tensors, 2);
-  if (!row || (p.has("weight") && row->vectors * sums > 128)) return std::nullopt;
-  BackwardTile tile{*row, 0};
-  const auto threads = static_cast<int32_t>(row->block());
-  const int32_t slot = threads * 16 * tensors;
-  const int32_t registers = std::min(255, 80 + (p.has("weight") ? row->vectors * sums + std::min(row->vectors, 8) * 4 : 0));
-  for (tile.row.blocks = std::clamp(65536 / (registers * threads), 1, row->blocks); tile.row.blocks > 0; tile.row.blocks--) {
-    tile.slots = row->vectors + std::max(1, 40960 / (tile.row.blocks * slot));
-    const int64_t bytes = int64_t{tile.slots} * slot + sums_bytes(threads);
-    if (bytes <= gpu.shared_per_block && bytes * tile.row.blocks <= gpu.shared_per_sm) return tile;
-  }
+      return with_slots(p, gpu, {threads, 512 / threads, vectors, vec, 16, 1}, vectors + (vectors == 3 ? 3 : 2), tensors);
   return std::nullopt;
 }
 
@@ -214,7 +225,7 @@ void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) 
     tile.blocks = std::clamp(gpu.threads_per_sm / static_cast<int32_t>(tile.block()), 1, tile.blocks);
     out.kernel(file, format("kw::ops::rms_norm::%s<%s, %s, %s, %s, %d%s>", name, p.type("T"), weight_type(p), term_type(p, adds),
                             tile.name().c_str(), tile.blocks, last.c_str()));
-    out.tile(BackwardTile{tile, slots});
+    out.tile(NormTile{tile, slots});
   };
   if (const auto ring = choose_ring(p, gpu, tensors))
     kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", ring->row, format(", %d", ring->slots), ring->slots);
@@ -222,10 +233,11 @@ void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) 
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *tile, ", true");
   else if (const auto full = choose_row_tile(backward_tiles_full, p, type, p.dim("N"), 8 + sums + more))
     kernel("kw/ops/rms_norm/rms_norm_backward.cuh", "backward", *full, ", false");
-  else if (const auto cluster = choose_cluster(p, gpu, tensors, sums))
-    kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", cluster->row, format(", %d", cluster->slots), cluster->slots);
+  else if (const auto spread = spread_ring(p, gpu, tensors, p.has("weight") ? sums + 4 : 0))
+    kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", spread->row, format(", %d", spread->slots), spread->slots);
   else
-    kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long", long_row_tile(p, type, p.dim("N"), 2, 1), "");
+    kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long", long_row_tile(p, type, p.dim("N"), 2, 1, row_tree(vectors_of(p))),
+           "");
   if (p.has("weight"))
     out.kernel("kw/ops/rms_norm/rms_norm_backward.cuh",
                format("kw::ops::rms_norm::sum_parts<%s, %s>", type == KW_F64 ? "double" : "float", p.type("W")));
@@ -233,7 +245,7 @@ void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) 
 
 template <bool adds>
 void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& choice, Launches& out) {
-  const auto backward = tile_of<BackwardTile>(choice);
+  const auto backward = tile_of<NormTile>(choice);
   const RowTile& tile = backward.row;
   const char* x = adds ? "total" : "x";
   const int64_t rows = c.dim("B"), length = c.dim("N");

@@ -1,8 +1,10 @@
 // Truth in double, written as the formula: every floating tensor is f64 and contiguous.
 #pragma once
 #include <cmath>
+#include <vector>
 
 #include "kw/core/room.h"
+#include "kw/core/sum.h"
 
 namespace kw::ops::rms_norm {
 
@@ -16,7 +18,7 @@ void forward_reference(const Call& c) {
   const int64_t rows = c.dim("B"), n = c.dim("N");
   for (int64_t row = 0; row < rows; row++) {
     const int64_t first = row * n;
-    double squares = 0;
+    Sum squares;
     for (int64_t i = first; i < first + n; i++) {
       const double v = x[i] + (adds ? residual[i] : 0);
       squares += v * v;
@@ -39,11 +41,11 @@ void backward_reference(const Call& c) {
   auto* dx = static_cast<double*>(c.data("dx"));
   auto* dweight = static_cast<double*>(c.data("dweight"));
   const int64_t rows = c.dim("B"), n = c.dim("N");
-  for (int64_t i = 0; dweight && i < n; i++) dweight[i] = 0;
+  std::vector<Sum> columns(dweight ? static_cast<size_t>(n) : 0);
   for (int64_t row = 0; row < rows; row++) {
     const int64_t first = row * n;
     const auto g = [&](int64_t i) { return dy[i] * ((weight ? weight[i - first] : 1) + c.attr("offset")); };
-    double squares = 0, products = 0;
+    Sum squares, products;
     for (int64_t i = first; i < first + n; i++) {
       squares += x[i] * x[i];
       products += x[i] * g(i);
@@ -51,9 +53,10 @@ void backward_reference(const Call& c) {
     const double r = 1 / std::sqrt(squares / static_cast<double>(n) + c.attr("eps"));
     for (int64_t i = first; i < first + n; i++) {
       dx[i] = r * (g(i) - x[i] * r * r * products / static_cast<double>(n)) + (adds ? dtotal[i] : 0);
-      if (dweight) dweight[i - first] += dy[i] * x[i] * r;
+      if (dweight) columns[static_cast<size_t>(i - first)] += dy[i] * x[i] * r;
     }
   }
+  for (size_t i = 0; i < columns.size(); i++) dweight[i] = columns[i];
 }
 
 }  // namespace kw::ops::rms_norm

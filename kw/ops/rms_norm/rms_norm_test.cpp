@@ -5,6 +5,7 @@
 
 #include "kw/core/bind.h"
 #include "kw/runtime/device.h"
+#include "tests/cpp/access.h"
 #include "tests/cpp/on_device.h"
 
 namespace {
@@ -340,6 +341,28 @@ void all(int64_t largest) {
   refusals();
 }
 
+// Tensors once; the weight once a row, or in the backward once for each team of blocks; a team's sums out and in again.
+void traffic() {
+  using kw::test::expect_traffic;
+  expect_traffic("rms_norm", "x=bf16[6,4096] weight=bf16[4096]", {{"x", 1}, {"weight", 6}, {"y", 0, 1}});
+  expect_traffic("rms_norm", "x=f32[3,32768] weight=f32[32768]", {{"x", 1}, {"weight", 3}, {"y", 0, 1}});  // forward_shared
+  expect_traffic("rms_norm", "x=f64[2,500000]", {{"x", 2}, {"y", 0, 1}});                                  // forward_long
+  expect_traffic("add_rms_norm", "x=bf16[6,4096] residual=bf16[6,4096] weight=bf16[4096]",
+                 {{"x", 1}, {"residual", 1}, {"weight", 6}, {"y", 0, 1}, {"total", 0, 1}});
+  // A vector of the sums is two or more pieces of 16 bytes side by side: each store of part half fills its sectors. They are 1 part of 100.
+  const std::vector<std::string> halves = {"global store at kw/ops/rms_norm/rms_norm_backward_"};
+  expect_traffic("rms_norm_backward", "dy=bf16[12,4096] x=bf16[12,4096] weight=bf16[4096]",
+                 {{"dy", 1}, {"x", 1}, {"weight", 4}, {"dx", 0, 1}, {"part", 4 / 12., 4 / 12.}, {"dweight", 0, 1}}, halves);
+  expect_traffic("add_rms_norm_backward", "dy=bf16[12,4096] dtotal=bf16[12,4096] total=bf16[12,4096]",
+                 {{"dy", 1}, {"dtotal", 1}, {"total", 1}, {"dx", 0, 1}});
+  expect_traffic("rms_norm_backward", "dy=f64[5,200000] x=f64[5,200000] weight=f64[200000]",  // backward_long
+                 {{"dy", 2}, {"x", 2}, {"weight", 5 + 4}, {"dx", 0, 1}, {"part", 4 / 5., 4 / 5.}, {"dweight", 0, 1}});
+  // Groups of one block give their sums on element by element, 16 bytes apart: once a launch.
+  expect_traffic("rms_norm_backward", "dy=f32[12,256] x=f32[12,256] weight=f32[256]",  // backward
+                 {{"dy", 1}, {"x", 1}, {"weight", 12 * 2}, {"dx", 0, 1}, {"part", 3 / 12., 3 / 12.}, {"dweight", 0, 1}},
+                 {"shared load at kw/ops/rms_norm/rms_norm_backward.cuh"});
+}
+
 }  // namespace
 
 int main() {
@@ -349,5 +372,6 @@ int main() {
   kw::test::on_device({"inorder", "greedy"}, [](std::string_view where) {
     all(where == "gpu" ? int64_t{1} << 40 : where == "inorder" ? 100000 : 10000);  // elements: the emulator takes its time
   });
+  traffic();
   return kw::test::finish();
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kw/core/op.h"
+#include "tests/cpp/access.h"
 #include "tests/cpp/on_device.h"
 
 namespace {
@@ -174,11 +175,24 @@ void all() {
   refusals();
 }
 
+// Everything once, whatever the row's length.
+void traffic() {
+  using kw::test::expect_traffic;
+  for (const char* row : {"[3,11008]", "[40,64]"}) {
+    const std::string gate = std::string("gate=bf16") + row, up = std::string(" up=bf16") + row, dy = std::string(" dy=bf16") + row;
+    expect_traffic("swiglu", (gate + up).c_str(), {{"gate", 1}, {"up", 1}, {"y", 0, 1}});
+    expect_traffic("swiglu_backward", (gate + up + dy).c_str(), {{"gate", 1}, {"up", 1}, {"dy", 1}, {"dgate", 0, 1}, {"dup", 0, 1}});
+  }
+  expect_traffic("swiglu_packed", "x=f32[3,8192]", {{"x", 1}, {"y", 0, 1}});
+  expect_traffic("swiglu_packed_backward", "x=f32[3,8192] dy=f32[3,4096]", {{"x", 1}, {"dy", 1}, {"dx", 0, 1}});
+}
+
 }  // namespace
 
 int main() {
   all();
   on_cuda = true;
   kw::test::on_device({"inorder", "greedy"}, [](std::string_view) { all(); });
+  traffic();
   return kw::test::finish();
 }

@@ -3,6 +3,7 @@ same rules as kw/core/bind.cpp, but every size may be symbolic; tests/torch/test
 
 import torch
 
+from .. import _describe
 from .._library import ArgumentError
 from .._manifest import Op, Tensor
 
@@ -34,7 +35,7 @@ def make_fake(op: Op, results: list[Tensor]):
             if r.present_with and values[place[r.present_with]] is None:
                 out.append(example.new_empty([0], dtype=torch.float32))
                 continue
-            shape = [s for p in r.shape for s in _sizes(op, p, dims)]
+            shape = [s for p in r.shape for s in _sizes(op, r, p, dims)]
             out.append(example.new_empty(shape, dtype=DTYPES[_dtype(r.element, types)]))
         return None if not out else out[0] if len(out) == 1 else tuple(out)
 
@@ -154,8 +155,14 @@ class _Binder:
                     self.solve(name, place, shape[at])
                     progress = True
         for name, place, shape, at in self.expressions:
+            for dim in _names(place) if _operations(place) & {"add", "sub"} else ():  # R+1 elements of none: R is no size
+                if not isinstance(self.dims[dim], tuple):
+                    torch._check(self.dims[dim] >= 0, self._negative(name, shape, at, place))
             value = _size(self.op, place, self.dims)
             self.same(shape[at], value, self._unsuited(name, shape, at, value))
+
+    def _negative(self, name, shape, at, place):
+        return lambda: f"{self.op.name}: {name} has shape {list(shape)}, but its dimension {at} must be {_describe.place(place)}"
 
     @staticmethod
     def _unsuited(name, shape, at, value):
@@ -202,10 +209,17 @@ def _names(place) -> set:
     return set().union(*map(_names, place[1:])) if isinstance(place, list) else set()
 
 
-def _sizes(op, place, dims):
+def _operations(place) -> set:
+    return {place[0]}.union(*map(_operations, place[1:])) if isinstance(place, list) else set()
+
+
+def _sizes(op, result, place, dims):
     if isinstance(place, str) and place.startswith("*"):
         return dims.get(place[1:], ())
-    return [_size(op, place, dims)]
+    size = _size(op, place, dims)
+    if "sub" in _operations(place):  # nothing else goes below zero
+        torch._check(size >= 0, lambda: f"{op.name}: a dimension of {result.name} is {_describe.place(place)}, which is {size}")
+    return [size]
 
 
 def _size(op, place, dims):
