@@ -5,6 +5,7 @@
 #include <map>
 
 #include "emulator/cudart/cudart.h"
+#include "emulator/cudart/graph.h"
 
 using namespace kwemu;
 namespace {
@@ -71,7 +72,8 @@ KWEMU_EXPORT cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
 }
 
 KWEMU_EXPORT cudaError_t cudaMemcpy(void* to, const void* from, size_t n, cudaMemcpyKind kind) { return copy(to, from, n, kind); }
-KWEMU_EXPORT cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind kind, cudaStream_t) {
+KWEMU_EXPORT cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, cudaMemcpyKind kind, cudaStream_t stream) {
+  if (captured(stream, cudaGraphNodeTypeMemcpy, [=] { return copy(to, from, n, kind); })) return cudaSuccess;
   return copy(to, from, n, kind);
 }
 KWEMU_EXPORT cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t n) { return copy(to, from, n, cudaMemcpyDefault); }
@@ -82,14 +84,39 @@ KWEMU_EXPORT cudaError_t cudaMemcpy2D(void* to, size_t to_pitch, const void* fro
   return cudaSuccess;
 }
 KWEMU_EXPORT cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                                           cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+                                           cudaMemcpyKind kind, cudaStream_t stream) {
+  const auto work = [=] { return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind); };
+  return captured(stream, cudaGraphNodeTypeMemcpy, work) ? cudaSuccess : work();
 }
 KWEMU_EXPORT cudaError_t cudaMemset(void* to, int value, size_t n) { return set(to, value, n); }
-KWEMU_EXPORT cudaError_t cudaMemsetAsync(void* to, int value, size_t n, cudaStream_t) { return set(to, value, n); }
+KWEMU_EXPORT cudaError_t cudaMemsetAsync(void* to, int value, size_t n, cudaStream_t stream) {
+  if (captured(stream, cudaGraphNodeTypeMemset, [=] { return set(to, value, n); })) return cudaSuccess;
+  return set(to, value, n);
+}
 KWEMU_EXPORT cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
   for (size_t i = 0; i < height; i++)
     if (cudaError_t e = set(static_cast<char*>(to) + i * pitch, value, width)) return e;
+  return cudaSuccess;
+}
+// Three-dimensional copies between pitched memory; arrays (textures) are not supported.
+KWEMU_EXPORT cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {
+  if (!p || p->srcArray || p->dstArray) return last_error = cudaErrorNotSupported;
+  const auto at = [](const cudaPitchedPtr& m, const cudaPos& pos, size_t y, size_t z) {
+    return static_cast<char*>(m.ptr) + ((pos.z + z) * m.ysize + pos.y + y) * m.pitch + pos.x;
+  };
+  for (size_t z = 0; z < p->extent.depth; z++)
+    for (size_t y = 0; y < p->extent.height; y++)
+      if (cudaError_t e = copy(at(p->dstPtr, p->dstPos, y, z), at(p->srcPtr, p->srcPos, y, z), p->extent.width, p->kind)) return e;
+  return cudaSuccess;
+}
+KWEMU_EXPORT cudaError_t cudaMalloc3D(cudaPitchedPtr* p, cudaExtent extent) {
+  if (!p) return last_error = cudaErrorInvalidValue;
+  *p = {nullptr, (extent.width + 511) / 512 * 512, extent.width, extent.height};
+  return allocate_at(&p->ptr, p->pitch * extent.height * extent.depth, KWEMU_PC, false);
+}
+KWEMU_EXPORT cudaError_t cudaMemset3D(cudaPitchedPtr p, int value, cudaExtent extent) {
+  for (size_t row = 0; row < extent.height * extent.depth; row++)
+    if (cudaError_t e = set(static_cast<char*>(p.ptr) + row * p.pitch, value, extent.width)) return e;
   return cudaSuccess;
 }
 KWEMU_EXPORT cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t) {

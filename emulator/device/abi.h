@@ -55,6 +55,9 @@ unsigned kwemu_active_mask();
 void kwemu_fence();
 void kwemu_atomic(void* address, int type, int op, const void* operand, const void* compare, void* old);
 void* kwemu_map_shared(void* p, unsigned rank);
+// A place in shared memory as PTX has it, a number that fits in 32 bits.
+unsigned long kwemu_shared_offset(const void* p);
+char* kwemu_shared_address(unsigned long offset);
 // Asynchronous copies. The source is global, the destination shared memory, but for bulk_store.
 void kwemu_cp_async(void* to, const void* from, unsigned bytes, unsigned source_bytes);
 void kwemu_cp_async_commit();

@@ -60,12 +60,16 @@ KWEMU_INLINE double min(double a, double b) { return fmin(a, b); }
 KWEMU_INLINE float rsqrtf(float x) { return 1.f / sqrtf(x); }
 KWEMU_INLINE double rsqrt(double x) { return 1. / sqrt(x); }
 KWEMU_INLINE float rsqrt(float x) { return rsqrtf(x); }
+#ifndef KWEMU_PROGRAM
 KWEMU_INLINE float exp10f(float x) { return powf(10.f, x); }
+#endif
 KWEMU_INLINE float rcbrtf(float x) { return 1.f / cbrtf(x); }
 KWEMU_INLINE float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678f); }
 KWEMU_INLINE float __saturatef(float x) { return x > 0.f ? (x < 1.f ? x : 1.f) : 0.f; }
+// Not static: the host's math.h declares functions of some of these names, which a unit would then define.
+#define KWEMU_LIKE_LIBM inline __attribute__((always_inline, unused))
 #define KWEMU_F1(name, e) \
-  KWEMU_INLINE float name(float x) { return e; }
+  KWEMU_LIKE_LIBM float name(float x) { return e; }
 // clang-format off
 KWEMU_F1(__expf, expf(x))
 KWEMU_F1(__exp10f, exp10f(x))
@@ -76,25 +80,13 @@ KWEMU_F1(__sinf, sinf(x))
 KWEMU_F1(__cosf, cosf(x))
 KWEMU_F1(__tanf, tanf(x))
 KWEMU_F1(__frsqrt_rn, 1.f / sqrtf(x))
-KWEMU_F1(__fsqrt_rn, sqrtf(x))
-KWEMU_F1(__frcp_rn, 1.f / x)
 // clang-format on
 #define KWEMU_F2(name, e) \
-  KWEMU_INLINE float name(float x, float y) { return e; }
+  KWEMU_LIKE_LIBM float name(float x, float y) { return e; }
 // clang-format off
 KWEMU_F2(__fdividef, x / y)
-KWEMU_F2(__fdiv_rn, x / y)
-KWEMU_F2(__fadd_rn, x + y)
-KWEMU_F2(__fsub_rn, x - y)
-KWEMU_F2(__fmul_rn, x * y)
 KWEMU_F2(__powf, powf(x, y))
 // clang-format on
-KWEMU_INLINE float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-KWEMU_INLINE double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-KWEMU_INLINE double __dadd_rn(double a, double b) { return a + b; }
-KWEMU_INLINE double __dmul_rn(double a, double b) { return a * b; }
-KWEMU_INLINE double __drcp_rn(double x) { return 1. / x; }
-KWEMU_INLINE double __dsqrt_rn(double x) { return sqrt(x); }
 
 KWEMU_INLINE int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 KWEMU_INLINE unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
@@ -102,15 +94,6 @@ KWEMU_INLINE float __int_as_float(int x) { return __builtin_bit_cast(float, x); 
 KWEMU_INLINE float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
 KWEMU_INLINE long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
 KWEMU_INLINE double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
-KWEMU_INLINE int __float2int_rn(float x) { return (int)rintf(x); }
-KWEMU_INLINE int __float2int_rz(float x) { return (int)x; }
-KWEMU_INLINE int __float2int_rd(float x) { return (int)floorf(x); }
-KWEMU_INLINE int __float2int_ru(float x) { return (int)ceilf(x); }
-KWEMU_INLINE unsigned __float2uint_rn(float x) { return (unsigned)rintf(x); }
-KWEMU_INLINE unsigned __float2uint_rz(float x) { return (unsigned)x; }
-KWEMU_INLINE float __int2float_rn(int x) { return (float)x; }
-KWEMU_INLINE float __uint2float_rn(unsigned x) { return (float)x; }
-KWEMU_INLINE float __double2float_rn(double x) { return (float)x; }
 
 KWEMU_INLINE int __popc(unsigned x) { return __builtin_popcount(x); }
 KWEMU_INLINE int __popcll(unsigned long long x) { return __builtin_popcountll(x); }

@@ -71,6 +71,25 @@ inline cudaError_t kwemu_launch_pointers(void (*kernel)(E...), dim3 grid, dim3 b
   std::tuple<std::decay_t<E>...> values{*static_cast<std::decay_t<E>*>(arguments[i++])...};
   return std::apply([&](auto... v) { return kwemu_start(c, "kernel", [kernel](auto... a) { kernel(a...); }, v...); }, values);
 }
+// A kernel's address as void*: the rewriter puts this in place of such a cast, so that the address is enough to launch it.
+extern "C" void kwemu_register_kernel(const void* kernel, cudaError_t (*start)(const void*, const cudaKernelNodeParams*));
+extern "C" cudaError_t (*kwemu_kernel_starter(const void* kernel))(const void*, const cudaKernelNodeParams*);
+template <class... E>
+inline void* kwemu_kernel_address(void (*kernel)(E...)) {
+  const auto start = [](const void* k, const cudaKernelNodeParams* p) {
+    return kwemu_launch_pointers(reinterpret_cast<void (*)(E...)>(const_cast<void*>(k)), p->gridDim, p->blockDim, p->kernelParams,
+                                 p->sharedMemBytes, nullptr, false);
+  };
+  kwemu_register_kernel(reinterpret_cast<void*>(kernel), start);
+  return reinterpret_cast<void*>(kernel);
+}
+inline cudaError_t cudaLaunchKernel(void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
+                                    cudaStream_t = nullptr) {
+  auto* start = kwemu_kernel_starter(kernel);
+  cudaKernelNodeParams p = {};
+  p.func = kernel, p.gridDim = grid, p.blockDim = block, p.kernelParams = arguments, p.sharedMemBytes = (unsigned)shared_bytes;
+  return start ? start(kernel, &p) : cudaErrorInvalidDeviceFunction;
+}
 template <class... E>
 inline cudaError_t cudaLaunchKernel(void (*kernel)(E...), dim3 grid, dim3 block, void** arguments, size_t shared_bytes = 0,
                                     cudaStream_t stream = nullptr) {

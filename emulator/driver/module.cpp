@@ -18,6 +18,7 @@ std::vector<std::unique_ptr<Module>> modules;
 
 // "_ZZN2kw3sumEPfE7scratch" -> "scratch": of the mangled name of a local variable, the last part.
 std::string short_name(const std::string& mangled) {
+  if (mangled.rfind("_ZL", 0) == 0) return mangled.substr(mangled.find_first_not_of("0123456789", 3));  // static
   size_t end = mangled.rfind('E');
   if (mangled.rfind("_ZZ", 0) != 0 || end == std::string::npos) return mangled.substr(0, mangled.find('.'));
   std::string n = mangled.substr(end + 1);
@@ -46,17 +47,19 @@ void read_symbols(Module* m, const char* bytes, u64 size) {
           m->shared_symbols.push_back(x);
           m->static_shared += y.st_size;
         }
-      } else if (ELF64_ST_TYPE(y.st_info) == STT_OBJECT && name.find("kwemu_") == std::string::npos) {
-        m->variables.push_back(x);
+      } else if (ELF64_ST_TYPE(y.st_info) == STT_OBJECT && name.find("kwemu_") == std::string::npos && name.rfind("_ZGV", 0)) {
+        x.writable = y.st_shndx < header->e_shnum && (sections[y.st_shndx].sh_flags & SHF_WRITE);
+        m->variables.push_back(x);  // but the guards of a function's own statics, which the compiler reads and writes
       }
     }
   }
   auto by_place = [](const Symbol& a, const Symbol& b) { return a.lo < b.lo; };
   std::sort(m->shared_symbols.begin(), m->shared_symbols.end(), by_place);
   std::sort(m->variables.begin(), m->variables.end(), by_place);
-  m->shared_map.assign(m->shared_bytes / 16 + 2, 0xffff);
+  m->shared_map.assign(m->shared_bytes / 16 + 2, kNoUnit);
   for (size_t i = 0; i < m->shared_symbols.size(); i++)
-    for (u64 o = m->shared_symbols[i].lo >> 4; o <= (m->shared_symbols[i].hi - 1) >> 4; o++) m->shared_map[o] = (u16)i;
+    for (u64 o = m->shared_symbols[i].lo >> 4; o <= (m->shared_symbols[i].hi - 1) >> 4; o++)
+      m->shared_map[o] = m->shared_symbols[i].name.rfind("_ZGV", 0) ? (u16)i : kGuardUnit;
 }
 
 bool read_mapping(Module* m) {

@@ -30,11 +30,29 @@ void spin() {  // a volatile read or an atomic: others get a turn, so that what 
   }
 }
 
+// The variable that ends in the gap (assembly.cpp puts 256 bytes between two) where the address lies.
+const Symbol* variable_before(u64 address) {
+  const Symbol* best = nullptr;
+  for (const Symbol& s : engine.module->variables)
+    if (s.writable && address - engine.module->bias - s.hi < 256 && (!best || s.hi > best->hi)) best = &s;
+  return best;
+}
+
+[[noreturn]] void beyond_variable(const Symbol& s, u64 address, u64 bytes, int kind, void* pc) {
+  report("global-oob", pc, "%s of %llu bytes at byte %llu of %llu of variable %s", verb(kind), (ull)bytes,
+         (ull)(address - engine.module->bias - s.lo), (ull)(s.hi - s.lo), s.name.c_str());
+  stop_launch();
+}
+
 void other_memory(u64 address, u64 bytes, int kind, void* pc) {
   if (address >= engine.module->lo && address < engine.module->hi) {
     Region* r = variable_region(address);
     if (r && engine.options.access) note_access(r, address, bytes, kind, false, pc);
-    if (!r || !engine.options.detect) return;
+    if (!engine.options.detect) return;
+    if (!r) {
+      if (const Symbol* s = variable_before(address)) beyond_variable(*s, address, bytes, kind, pc);
+      return;
+    }
     if (address + bytes > r->hi) {
       report("global-oob", pc, "%s of %llu bytes at %s", verb(kind), (ull)bytes, name_of_address(r, address).c_str());
       stop_launch();
@@ -50,6 +68,8 @@ void other_memory(u64 address, u64 bytes, int kind, void* pc) {
     report("local-oob", pc, "%s of another thread's local memory", verb(kind));
   else if (address < 4096)
     report("null-pointer", pc, "%s at address %llu of a null pointer", verb(kind), (ull)address);
+  else if (const Symbol* s = variable_before(address))
+    beyond_variable(*s, address, bytes, kind, pc);
   else
     report("host-memory", pc, "%s of %llu bytes at %p, which is not device memory", verb(kind), (ull)bytes, (void*)address);
   stop_launch();
@@ -100,7 +120,7 @@ inline __attribute__((always_inline)) Region* find_shared(u64 address, u64 bytes
     return offset + bytes <= engine.dynamic_offset + engine.launch.shared_bytes ? &engine.in_place->shared : nullptr;
   if (offset >= engine.shared_bytes) return nullptr;
   u16 s = engine.module->shared_map[offset >> 4];
-  if (s == 0xffff) return nullptr;
+  if (s >= kGuardUnit) return nullptr;
   const Symbol& symbol = engine.module->shared_symbols[s];
   return offset >= symbol.lo && offset + bytes <= symbol.hi ? &engine.in_place->shared : nullptr;
 }
@@ -153,8 +173,10 @@ void access(u64 address, u64 bytes, int kind, void* pc) {
   } else if (address - engine.shared < engine.shared_bytes) {
     shared = true;
     r = find_shared(address, bytes);
-    if (!r) [[unlikely]]
+    if (!r) [[unlikely]] {
+      if (engine.module->shared_map[(address - engine.shared) >> 4] == kGuardUnit) return;
       shared_region(address, bytes, pc, kind);
+    }
   } else if (engine.peers && address - engine.peers < engine.peer_stride * engine.block_count) {
     shared = peer = true;
     r = peer_region(address, pc);
@@ -220,3 +242,5 @@ KWEMU_EXPORT void* kwemu_memset(void* to, int value, size_t n) {
   if (n) access((u64)to, n, kWrite, KWEMU_PC);
   return memset(to, value, n);
 }
+KWEMU_EXPORT unsigned long kwemu_shared_offset(const void* p) { return (u64)p - engine.shared; }
+KWEMU_EXPORT char* kwemu_shared_address(unsigned long offset) { return (char*)engine.shared + offset; }

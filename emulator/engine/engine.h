@@ -68,6 +68,7 @@ struct Region {  // one device allocation, one device variable, or the shared me
 struct Symbol {
   u64 lo, hi;
   std::string name;
+  bool writable = true;
 };
 struct Module;
 struct Kernel {
@@ -76,14 +77,15 @@ struct Kernel {
   const kwemu_kernel* entry = nullptr;
   u32 max_dynamic = 0;  // bytes of dynamic shared memory that a launch may ask for
 };
-struct Module {  // a loaded host library that g++ made from device code
+constexpr u16 kNoUnit = 0xffff, kGuardUnit = 0xfffe;  // nobody's; the compiler's own, which says whether a constructor ran
+struct Module {                                       // a loaded host library that g++ made from device code
   void* handle = nullptr;
   int file = -1;                            // its bytes, for addr2line
   u64 bias = 0, lo = 0, hi = 0;             // where it is mapped
   u64 shared_bytes = 0, static_shared = 0;  // thread-local segment, with gaps and without
   u64 dynamic_offset = 0;                   // of the dynamic shared memory in the segment; == shared_bytes if the code has none
   std::vector<Symbol> shared_symbols, variables;
-  std::vector<u16> shared_map;  // 16-byte unit of the segment -> symbol
+  std::vector<u16> shared_map;  // 16-byte unit of the segment -> symbol, or one of these:
   std::map<u64, std::unique_ptr<Region>> variable_regions;
   std::deque<Kernel> kernels;
   u32 arch = 0;

@@ -36,6 +36,35 @@ void redirect_memory_call(std::string& line) {
       }
 }
 
+// A shift by all bits or more: x86 takes the amount modulo 32 or 64, PTX gives 0 (or the sign). Nothing reads the flags behind a shift by
+// a variable amount, so the comparison may change them.
+std::string ptx_shift(const std::string& line) {  // "\tsall\t%cl, %eax"
+  size_t comma = line.find("%cl, ");
+  if (line.size() < 7 || line[0] != '\t' || line[1] != 's' || comma == std::string::npos || comma > 7) return line;
+  const std::string op = line.substr(1, 3), size = line.substr(4, 1), target = line.substr(comma + 5);
+  if ((op != "sal" && op != "shl" && op != "sar" && op != "shr") || (size != "l" && size != "q")) return line;
+  const std::string bits = size == "l" ? "32" : "64", most = size == "l" ? "31" : "63";
+  return "\tcmpb\t$" + bits + ", %cl\n\tjb\t77f\n\t" + (op == "sar" ? "sar" + size + "\t$" + most : "mov" + size + "\t$0") + ", " + target +
+         "\n\tjmp\t78f\n77:" + line + "\n78:";
+}
+
+// A gap in front of every variable, so that an index past the end of one does not meet the next.
+constexpr View kGap = "\t.zero\t256\n";
+bool of_variables(View section) {
+  for (View name : {".bss", ".data"})
+    if (begins(section, name) &&
+        (section.size() == name.size() || section[name.size()] == '.' || section[name.size()] == ',' || section[name.size()] == '\n'))
+      return true;
+  return false;
+}
+// "\t.comm\tname,bytes,alignment" behind "\t.local\tname", spelled out.
+std::string local_variable(View line) {
+  std::string name(line.substr(7, line.find(',') - 7)), rest(line.substr(line.find(',') + 1));
+  std::string bytes = rest.substr(0, rest.find(',')), alignment = rest.substr(rest.find(',') + 1);
+  return "\t.pushsection\t.bss\n" + std::string(kGap) + "\t.align\t" + alignment + "\n\t.type\t" + name + ", @object\n\t.size\t" + name +
+         ", " + bytes + "\n" + name + ":\n\t.zero\t" + bytes + "\n\t.popsection";
+}
+
 // In "#APP\n# 12 "file.cuh" 1": the emulator's own asm comes from its headers.
 std::string inline_ptx_error(View place) {
   size_t quote = place.find('"'), end = place.rfind('"');
@@ -51,7 +80,8 @@ Assembly edit_assembly(const std::string& text, bool dynamic_shared) {
   Assembly result;
   result.text.reserve(text.size() + text.size() / 16);
   std::set<std::string> errors;
-  bool in_tls = false, in_asm = false;
+  bool in_tls = false, in_asm = false, in_variables = false;
+  std::string local;  // the variable of the last .local
   each_line(text, [&](View view) {
     std::string line(view);
     if (line == "#APP") in_asm = true;
@@ -65,7 +95,12 @@ Assembly edit_assembly(const std::string& text, bool dynamic_shared) {
     redirect_memory_call(line);
     if (begins(line, "\t.section") || begins(line, "\t.text") || begins(line, "\t.data") || begins(line, "\t.bss"))
       in_tls = line.find(".tbss") != std::string::npos || line.find(".tdata") != std::string::npos;
-    result.text += line + "\n";
+    if (begins(line, "\t.section\t") || begins(line, "\t.text") || begins(line, "\t.data") || begins(line, "\t.bss"))
+      in_variables = of_variables(View(line).substr(begins(line, "\t.section\t") ? 10 : 1));
+    if (begins(line, "\t.local\t")) local = line.substr(8);
+    if (begins(line, "\t.comm\t" + local + ",") && !local.empty()) line = local_variable(line);
+    if (in_variables && begins(line, "\t.align")) result.text += kGap;
+    result.text += ptx_shift(line) + "\n";
     if (in_tls && begins(line, "\t.zero")) result.text += "\t.zero\t256\n";
     if (in_tls && line.back() == ':' && line[0] != '.') {
       size_t e = line.rfind('E');

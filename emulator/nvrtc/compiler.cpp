@@ -6,7 +6,7 @@
 #include "emulator/nvrtc/assembly.h"
 #include "emulator/nvrtc/device_text.h"
 #include "emulator/nvrtc/host_compiler.h"
-#include "emulator/nvrtc/rewriter.h"
+#include "emulator/rewriter/rewriter.h"
 
 namespace kwemu {
 namespace {
@@ -115,7 +115,8 @@ Built compile(const Job& job) {
   }
   std::string prefix = sources.dynamic_shared ? "#define KWEMU_DYNAMIC_SHARED\n" : "";
   prefix += std::string("#line 1 \"kwemu_abi.h\"\n") + kwemu_text_abi + "\n#line 1 \"kwemu_qualifiers.h\"\n" + kwemu_text_qualifiers +
-            "\n#line 1 \"kwemu_language.h\"\n" + kwemu_text_language + "\n#line 1 \"kwemu_math.h\"\n" + kwemu_text_math;
+            "\n#line 1 \"kwemu_language.h\"\n" + kwemu_text_language + "\n#line 1 \"kwemu_math.h\"\n" + kwemu_text_math +
+            "\n#line 1 \"kwemu_intrinsics.h\"\n" + kwemu_text_intrinsics + "\n#line 1 \"kwemu_ptx.h\"\n" + kwemu_text_ptx;
   write_file(at + "/src/kwemu_prefix.h", prefix);
   std::string unit = "#include \"kwemu_prefix.h\"\n#include \"" + name + "\"\n" + module_table(kernels, job.arch);
   if (!write_file(at + "/src/kwemu_unit.cpp", unit)) {

@@ -3,6 +3,11 @@
 #include "emulator/engine/engine.h"
 
 namespace kwemu {
-extern "C" const char kwemu_text_abi[], kwemu_text_qualifiers[], kwemu_text_language[], kwemu_text_math[];
-extern "C" const char kwemu_text_program[], kwemu_text_host_config[], kwemu_text_target[], kwemu_text_groups[];  // of programs only
+extern "C" const char kwemu_text_abi[], kwemu_text_qualifiers[], kwemu_text_language[], kwemu_text_math[], kwemu_text_intrinsics[],
+    kwemu_text_ptx[];
+extern "C" const char kwemu_text_program[];  // of programs only
+struct ToolkitFile {
+  const char *name, *text;
+};
+extern const std::vector<ToolkitFile> kToolkit;  // what programs find in the place of the toolkit's headers of these names
 }  // namespace kwemu

@@ -8,7 +8,7 @@
 #include "emulator/nvrtc/assembly.h"
 #include "emulator/nvrtc/device_text.h"
 #include "emulator/nvrtc/host_compiler.h"
-#include "emulator/nvrtc/rewriter.h"
+#include "emulator/rewriter/rewriter.h"
 #include "emulator/program/program.h"
 
 namespace kwemu {
@@ -91,10 +91,9 @@ class Mirror {
 // Several headers in one, each with a name by which reports can leave it out.
 std::string prefix_text() {
   std::string text = "#pragma once\n";
-  const std::pair<const char*, const char*> parts[] = {{"kwemu_abi.h", kwemu_text_abi},
-                                                       {"kwemu_program.h", kwemu_text_program},
-                                                       {"kwemu_language.h", kwemu_text_language},
-                                                       {"kwemu_math.h", kwemu_text_math}};
+  const std::pair<const char*, const char*> parts[] = {
+      {"kwemu_abi.h", kwemu_text_abi},   {"kwemu_program.h", kwemu_text_program},       {"kwemu_language.h", kwemu_text_language},
+      {"kwemu_math.h", kwemu_text_math}, {"kwemu_intrinsics.h", kwemu_text_intrinsics}, {"kwemu_ptx.h", kwemu_text_ptx}};
   for (auto& [name, part] : parts) text += std::string("#line 1 \"") + name + "\"\n" + part + "\n";
   return text;
 }
@@ -180,19 +179,15 @@ std::string build_program(const ProgramSources& sources, const std::string& outp
              " would change nothing\n";
   write_file(at + "/kwemu/kwemu_abi.h", kwemu_text_abi);
   write_file(at + "/kwemu/kwemu_prefix.h", prefix_text());
-  write_file(at + "/kwemu/crt/host_defines.h", kwemu_text_qualifiers);
-  write_file(at + "/kwemu/crt/host_config.h", kwemu_text_host_config);
-  write_file(at + "/kwemu/nv/target", kwemu_text_target);
-  write_file(at + "/kwemu/cooperative_groups.h", kwemu_text_groups);
-  for (const char* part : {"reduce", "scan", "memcpy_async"})
-    write_file(at + "/kwemu/cooperative_groups/" + part + ".h", "#include <cooperative_groups.h>\n");
+  for (auto& [name, text] : kToolkit) write_file(at + "/kwemu/" + name, text);
   write_file(at + "/table.cpp", table_text(sources.arch));
 
   std::vector<std::string> flags = {"-std=gnu++" + sources.standard};
   flags.insert(flags.end(), kStrictFlags.begin(), kStrictFlags.end());
   std::string arch = std::to_string(sources.arch * 10);
-  flags.insert(flags.end(), {"-fpermissive", "-DKW_EMULATED=1", "-DKWEMU_CUDACC=1", "-DKWEMU_CUDA_ARCH=" + arch,
-                             "-fdebug-prefix-map=" + at + "=.", "-I" + at + "/kwemu"});
+  flags.insert(flags.end(),
+               {"-fpermissive", "-DKW_EMULATED=1", "-DKWEMU_CUDACC=1", "-D__CUDACC_VER_MAJOR__=13", "-D__CUDACC_VER_MINOR__=0",
+                "-D__CUDACC_VER_BUILD__=0", "-DKWEMU_CUDA_ARCH=" + arch, "-fdebug-prefix-map=" + at + "=.", "-I" + at + "/kwemu"});
   if (mirror.dynamic_shared) flags.push_back("-DKWEMU_DYNAMIC_SHARED");
   for (auto& d : mirror.dirs()) flags.insert(flags.end(), {"-I" + mirror.place(d), "-I" + d.string()});
   for (auto& d : sources.defines) flags.push_back("-D" + d);

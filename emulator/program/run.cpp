@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "emulator/cudart/cudart.h"
+#include "emulator/cudart/graph.h"
 #include "emulator/engine/report.h"
 #include "emulator/kwemu.h"
 #include "emulator/program/program.h"
@@ -33,7 +34,14 @@ cudaError_t check(const Launch& l) {
 }
 }  // namespace
 
-KWEMU_EXPORT cudaError_t kwemu_start_kernel(const Launch* l, cudaStream_t, void (*run)(void*), const void* arguments, size_t bytes) {
+KWEMU_EXPORT cudaError_t kwemu_start_kernel(const Launch* l, cudaStream_t stream, void (*run)(void*), const void* arguments, size_t bytes) {
+  if (!current) {
+    const auto* begin = static_cast<const char*>(arguments);
+    const auto later = [launch = *l, run, kept = std::vector<char>(begin, begin + bytes)] {
+      return kwemu_start_kernel(&launch, nullptr, run, kept.data(), kept.size());
+    };
+    if (captured(stream, cudaGraphNodeTypeKernel, later)) return cudaSuccess;
+  }
   return runtime([&] {
     if (!program) return cudaErrorInitializationError;
     if (current) {

@@ -16,15 +16,22 @@
 
 namespace kw {
 
-// T: of the elements of all `tensors`. slots: places of the ring, each a vector of every tensor; at least Tile::vectors.
-template <class T, int tensors, class Tile, int slots>
+struct Every {  // row
+  KW_WORD bool operator()(int64_t) const { return true; }
+};
+
+// T: of the elements of all `tensors`. slots: places of the ring, each a vector of every tensor; at least Tile::vectors. wanted(row):
+// whether the row is read at all; else it comes as zeros. `later`, which asks that of rows to come, may be called before `wait`.
+template <class T, int tensors, class Tile, int slots, class Wanted = Every>
 struct RowRing {
   static constexpr int vectors = Tile::vectors;
   static_assert(slots >= vectors && sizeof(T) * Tile::vec == 16);
 
   template <class... R>
-  KW_WORD RowRing(const Tile& tile, int64_t count, int64_t length, const R&... rows)
-      : tensor{rows...}, count(count), length(length), first(tile.team() * Tile::rows), group(tile.group()) {
+  KW_WORD RowRing(const Tile& tile, int64_t count, int64_t length, const R&... rows) : RowRing(Wanted{}, tile, count, length, rows...) {}
+  template <class... R>
+  KW_WORD RowRing(const Wanted& wanted, const Tile& tile, int64_t count, int64_t length, const R&... rows)
+      : tensor{rows...}, wanted(wanted), count(count), length(length), first(tile.team() * Tile::rows), group(tile.group()) {
 #pragma unroll 1  // unrolled it takes 10 % of the time to compile a kernel
     for (int ahead = 0; ahead * vectors < slots; ahead++) {
       const Source from = source(ahead);
@@ -52,6 +59,7 @@ struct RowRing {
     fetch(i, (i + slots) / vectors == slots / vectors ? rows.near : rows.far, (i + slots) % vectors);
   }
 
+  KW_WORD static int64_t step() { return Tile::teams() * Tile::rows; }  // from a row to the next
   KW_WORD void next() {
     ring.advance(vectors % slots);
     first += step();
@@ -61,13 +69,12 @@ struct RowRing {
   Ring<slots, tensors, Tile::block> ring;
 
  private:
-  KW_WORD static int64_t step() { return Tile::teams() * Tile::rows; }
   KW_WORD Source source(int ahead) const {
     const int64_t of = row() + ahead * step();
     Source s;
 #pragma unroll
     for (int t = 0; t < tensors; t++) s.p[t] = as<T>(tensor[t], of);
-    s.n = of < count ? length : 0;
+    s.n = of < count && wanted(of) ? length : 0;
     return s;
   }
   KW_WORD void fetch(int i, const Source& from, int vector) {  // into place i
@@ -78,6 +85,7 @@ struct RowRing {
   }
 
   Rows tensor[tensors];
+  Wanted wanted;
   int64_t count, length, first;
   int group;
 };

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SEEDS = range(1, 11) if "KW_FULL" in os.environ else [1]
+SEEDS = range(1, 11) if "KW_FULL" in os.environ else [5]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -73,6 +73,7 @@ const char* boolean(bool b) { return b ? "true" : "false"; }
 struct ForwardTile {
   RowTile row;
   uint32_t shared_bytes;  // dynamic, of a block
+  int32_t teams;          // at most, each of which then works on several rows; 0: one for each row
 };
 
 // Shared memory for a row's windows: where rows are not aligned, one more for each eight in a cluster, or for all in a block.
@@ -84,19 +85,24 @@ uint32_t window_bytes(const RowTile& tile) {
 // The tile for a row in shared memory. As few threads as keep up with it, so that several rows are at work on a multiprocessor: one H200,
 // 2026-12-01, `kw bench`, share of the copy rate of 4240 GB/s, bf16 16384: 93 % with 128 threads, 74 with 512; 32000: 92 with 256, 87 with
 // 128, 62 in a cluster with 1024; f32 32000: 88 with 512 in a cluster of two, 85 with 1024; bf16 65536: 83 against 78.
+constexpr int64_t in_shared = 136 << 10;  // bytes of a row beyond which a cluster of two holds too few at once
 std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
   const int64_t bytes = length * dtype_bytes(type);
   const int32_t threads = bytes <= 40 << 10   ? 128
                           : bytes <= 72 << 10 ? 256
                                               : 512,
-                cluster = threads == 512 ? 2 : 1, vec = vector_elements(type);
-  if (bytes > 136 << 10 || gpu.arch < 80 || access_bytes(p, type, length) != 16 || (cluster > 1 && gpu.arch < 90))
-    return spread_row_tile(p, gpu, type, length, 1, 1);
+                cluster = threads == 512 ? 2 : 1, vec = vector_elements(type), tree = row_tree(length / vec);
+  const auto with_tree = [&](std::optional<RowTile> tile) {
+    if (tile) tile->tree = tree;
+    return tile;
+  };
+  if (bytes > in_shared || gpu.arch < 80 || access_bytes(p, type, length) != 16 || (cluster > 1 && gpu.arch < 90))
+    return with_tree(spread_row_tile(p, gpu, type, length, 1, 1));
   const auto vectors = static_cast<int32_t>((length + int64_t{threads} * vec - 1) / (int64_t{threads} * vec));
   const int64_t own = int64_t{vectors} * threads * 16 / cluster + sums_bytes(threads / cluster);
   if (own > gpu.shared_per_block) return std::nullopt;
   const int64_t blocks = std::min<int64_t>(gpu.shared_per_sm / own, 1024 / (threads / cluster));  // 64 registers each
-  return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster};
+  return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster, tree};
 }
 
 // The same for rows that are not aligned (kw/device/window.cuh).
@@ -110,7 +116,8 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
     for (cluster = 2; cluster < 16 && bytes > int64_t{cluster} * (cluster < 8 ? 48 << 10 : 96 << 10);) cluster *= 2;
   }
   const int64_t vectors = (need + threads - 1) / threads;
-  RowTile tile{threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster};
+  RowTile tile{
+      threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster, row_tree((length + vec - 1) / vec)};
   const int32_t block = threads / cluster;
   const int64_t sums =
       int64_t{block > 256 ? block + 128 : 2 * block} * 2 * dtype_bytes(accumulator(type)) * (p.is_zero("label_smoothing") ? 1 : 2);
@@ -120,29 +127,59 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
   return tile;
 }
 
+// The tile for rows that a cluster keeps, with the next ones on their way (kw/device/row_ring.cuh): up to 10 vectors in a thread (16 where
+// the tree has no more lanes), two blocks on a multiprocessor, of which one computes while the other writes, and three rows in the ring, as
+// far as they fit. The teams are as many as run at once: clusters stay inside a GPC, whose multiprocessors 4 or more do not always divide,
+// and an H200 with 132 runs clusters of 8 on 120, of 16 on 112.
+struct RingTile {
+  RowTile row;
+  int32_t slots, teams;
+};
+std::optional<RingTile> ring_tile(const Problem& p, const kw_device_facts& gpu, DType type, int64_t length) {
+  const int32_t vec = vector_elements(type);
+  if (gpu.arch < 90 || access_bytes(p, type, length) != 16 || length * dtype_bytes(type) <= in_shared) return std::nullopt;
+  const int64_t need = length / vec;
+  const int32_t tree = row_tree(need), blocks = 2;
+  const auto threads = std::clamp<int32_t>(static_cast<int32_t>(std::bit_ceil(static_cast<uint64_t>((need + 9) / 10))), 1024, tree);
+  const int32_t cluster = threads > 2048 ? 16 : 8, block = threads / cluster, slot = block * 16;
+  const int64_t vectors = (need + threads - 1) / threads;
+  const int32_t sums = block * (type == KW_F64 ? 32 : 16) + 4096;
+  const int32_t most = (std::min(gpu.shared_per_sm / blocks - 1024, gpu.shared_per_block) - sums) / slot;
+  if (vectors >= most) return std::nullopt;
+  const int32_t teams = std::max(1, gpu.sm_count * blocks * (cluster > 8 ? 112 : 120) / 132 / cluster);
+  return RingTile{{threads, 1, static_cast<int32_t>(vectors), vec, 16, blocks, cluster, tree},
+                  static_cast<int32_t>(std::min<int64_t>(most, 3 * vectors)),
+                  teams};
+}
+
 // Kernel 0: the rows. Where no gradient is wanted, a longer row need not be kept: streaming it reads as fast as memory gives it.
 void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   const DType type = p.dtype("T");
   const bool gradient = p.wants("dlogits");
-  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0,
-                          const std::string& last = "") {
+  const auto kernel = [&](const char* file, const char* name, const RowTile& tile, uint32_t shared_bytes = 0, const std::string& last = "",
+                          int32_t teams = 0) {
     out.kernel(file, format("kw::ops::cross_entropy::%s<%s, %s, %s, %s, %s, %s, %s%s>", name, p.type("T"), p.type("I"),
                             p.has("weight") ? accumulator_type(p) : "kw::One", boolean(gradient), boolean(!p.is_zero("label_smoothing")),
                             boolean(!p.is_zero("softcap")), tile.name().c_str(), last.c_str()));
-    out.tile(ForwardTile{tile, shared_bytes});
+    out.tile(ForwardTile{tile, shared_bytes, teams});
   };
   // By the length alone: aligned rows and others must take kernels of the same bits. Beyond it, too few blocks of a row in registers share
   // a multiprocessor for some to read while others compute: 78 % of the copy rate at 16384 elements of bf16, where shared memory gives 93.
   constexpr int64_t in_registers = 8192;
+  constexpr char longer[] = "kw/ops/cross_entropy/cross_entropy_long.cuh";
+  const int64_t need = (p.dim("V") + vector_elements(type) - 1) / vector_elements(type);
   const std::span<const TunedTile> tuned = gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles;
   if (const auto tile = choose_row_tile(tuned, p, type, p.dim("V"), 8); tile && p.dim("V") <= in_registers)
     kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
+  else if (const auto ring = ring_tile(p, gpu, type, p.dim("V")); ring && gradient)
+    kernel(longer, "forward_ring", ring->row, static_cast<uint32_t>(ring->slots) * ring->row.block() * 16,
+           format(", %d, %d", ring->row.blocks, ring->slots), ring->teams);
   else if (const auto spread = shared_tile(p, gpu, type, p.dim("V")); spread && gradient)
-    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *spread, window_bytes(*spread), format(", %d", spread->blocks));
+    kernel(longer, "forward_shared", *spread, window_bytes(*spread), format(", %d", spread->blocks));
   else if (const auto window = window_tile(p, gpu, type, p.dim("V")))
-    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_shared", *window, window_bytes(*window), format(", %d", window->blocks));
+    kernel(longer, "forward_shared", *window, window_bytes(*window), format(", %d", window->blocks));
   else
-    kernel("kw/ops/cross_entropy/cross_entropy_long.cuh", "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2));
+    kernel(longer, "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2, row_tree(need)));
 }
 
 ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
@@ -153,9 +190,9 @@ ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {
 }
 
 void add_rows(const kw_choice& choice, const ForwardParams& p, Launches& out) {
-  const auto [tile, shared_bytes] = tile_of<ForwardTile>(choice);
-  if (p.rows > 0)
-    out.add(0, grid_for(p.rows * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
+  const auto [tile, shared_bytes, at_most] = tile_of<ForwardTile>(choice);
+  const int64_t teams = at_most ? std::min<int64_t>(p.rows, at_most) : p.rows;
+  if (p.rows > 0) out.add(0, grid_for(teams * tile.cluster, tile.rows), tile.block(), p, shared_bytes, static_cast<uint32_t>(tile.cluster));
 }
 
 // ---- cross_entropy -----------------------------------------------------------------------------------------------------------

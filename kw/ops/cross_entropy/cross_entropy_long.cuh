@@ -1,5 +1,6 @@
 // For rows too long to keep in registers. All kernels give the same bits.
 #pragma once
+#include "kw/device/row_ring.cuh"
 #include "kw/device/window.cuh"
 #include "kw/ops/cross_entropy/cross_entropy_row.cuh"
 
@@ -90,11 +91,68 @@ __global__ void __launch_bounds__(Tile::block, blocks) forward_shared(const Forw
     const Gradient<A, capped> of{f, base, cap};
     window.store(dlogits, [&](A x, int c) {
       if constexpr (smooth) return ignored || c < 0 || c >= n ? A(0) : of(x, A(weight_at(as<W>(p.weight), c)));
-      return ignored ? A(0) : of(x);
+      return of(x);
     });
     // Over what the same thread has written.
     if (owner && counts) from_acc(of.at_target(at_target, target.weight), dlogits[target.index]);
   }
+}
+
+// Whether a row has a target, so that there is something to read.
+template <class I>
+struct HasTarget {
+  Rows target;
+  int64_t ignore_index;
+  KW_WORD bool operator()(int64_t row) const { return *as<I>(target, row) != ignore_index; }
+};
+
+// The same with blocks that stay for many rows: while a row is worked on, the next ones are on their way. For rows of 16 bytes' alignment.
+template <class T, class I, class W, bool gradient, bool smooth, bool capped, class Tile, int blocks, int slots>
+__global__ void __launch_bounds__(Tile::block, blocks) forward_ring(const ForwardParams p) {
+  using A = acc_t<T>;
+  static_assert(gradient && Tile::rows == 1);
+  Tile tile;
+  RowRing<T, 1, Tile, slots, HasTarget<I>> rows(HasTarget<I>{p.target, p.ignore_index}, tile, p.rows, p.length, p.logits);
+  tile.begin();
+  const Cap<A, capped> cap(p.softcap);
+  const A scale = A(1) / value_of<A>(p.divisor);
+  const auto weights = tile.view(as<W>(p.weight), p.length);
+
+  int64_t index = *as<I>(p.target, rows.row());
+  for (; rows.any(); rows.next()) {
+    const int64_t row = rows.row(), next = row + rows.step();
+    const T* logits = as<T>(p.logits, row);
+    T* dlogits = as<T>(p.dlogits, row);
+    const Target<A, I, W> target(index, p);
+    if (next < p.rows) index = *as<I>(p.target, next);
+    const auto later = rows.later();
+    const bool counts = target.kind == Kind::counts, ignored = target.kind == Kind::ignored;
+    const bool owner = tile.thread() == target.owner(tile);
+    const T element = owner && counts ? logits[target.index] : T{};
+    const T first = smooth && !ignored ? logits[0] : T{};
+
+    rows.wait();
+    Passing<A, Tile, smooth, capped> sums(tile, cap, to_acc(first));
+    sums.add_all(ignored ? 0 : p.length, [&](int i) { return rows.at(0, i); }, weights);
+    A base;
+    const A at_target = cap(to_acc(element));
+    const auto f = sums.finish(tile, p, target, at_target, scale, base);
+    if (owner) *as<A>(p.loss, row) = f.loss;
+
+    const Gradient<A, capped> of{f, base, cap};
+#pragma unroll
+    for (int i = 0; i < Tile::vectors; i++) {
+      const auto x = rows.at(0, i);
+      rows.refill(i, later);
+      if constexpr (smooth)
+        tile.store(i, dlogits, p.length, [&](A x, A w) { return ignored ? A(0) : of(x, w); }, x, weights.at(i));
+      else
+        tile.store(i, dlogits, p.length, of, x);
+    }
+    // Over what the same thread has written.
+    if (owner && counts) from_acc(of.at_target(at_target, target.weight), dlogits[target.index]);
+  }
+  rows.drain();
 }
 
 }  // namespace kw::ops::cross_entropy

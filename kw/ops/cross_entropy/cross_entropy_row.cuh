@@ -42,7 +42,8 @@ struct Target {
   Kind kind;
   A weight;
 
-  KW_WORD Target(const ForwardParams& p, int64_t row) : index(*as<I>(p.target, row)), weight(0) {
+  KW_WORD Target(const ForwardParams& p, int64_t row) : Target(*as<I>(p.target, row), p) {}
+  KW_WORD Target(int64_t index, const ForwardParams& p) : index(index), weight(0) {
     kind = index == p.ignore_index ? Kind::ignored : index >= 0 && index < p.length ? Kind::counts : Kind::invalid;
     if (kind == Kind::counts) weight = weight_at(as<W>(p.weight), index);
   }
@@ -68,7 +69,7 @@ struct Finish {
     f.factor = scale * (own + (smooth ? share * weights : A(0)) + A(2) * z * lse) / sum;
     f.less = scale * share;
     f.hit = scale * own;
-    if (t.kind == Kind::ignored) f.loss = 0;
+    if (t.kind == Kind::ignored) f = Finish{};  // no loss, and a gradient of zero from the zeros in place of what was not read
     if (t.kind == Kind::invalid) f.loss = f.factor = minus_infinity<A>() * A(0);  // NaN
     return f;
   }

@@ -345,7 +345,7 @@ void all(int64_t largest) {
 void traffic() {
   using kw::test::expect_traffic;
   expect_traffic("rms_norm", "x=bf16[6,4096] weight=bf16[4096]", {{"x", 1}, {"weight", 6}, {"y", 0, 1}});
-  expect_traffic("rms_norm", "x=f32[3,32768] weight=f32[32768]", {{"x", 1}, {"weight", 3}, {"y", 0, 1}});  // forward_shared
+  expect_traffic("rms_norm", "x=f32[3,32768] weight=f32[32768]", {{"x", 1}, {"weight", 1}, {"y", 0, 1}});  // forward_ring
   expect_traffic("rms_norm", "x=f64[2,500000]", {{"x", 2}, {"y", 0, 1}});                                  // forward_long
   expect_traffic("add_rms_norm", "x=bf16[6,4096] residual=bf16[6,4096] weight=bf16[4096]",
                  {{"x", 1}, {"residual", 1}, {"weight", 6}, {"y", 0, 1}, {"total", 0, 1}});

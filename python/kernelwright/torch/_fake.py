@@ -150,7 +150,7 @@ class _Binder:
         while progress:
             progress = False
             for name, place, shape, at in self.expressions:
-                unknown = {n for n in _names(place) if n not in self.dims}
+                unknown = [n for n in _names(place) if n not in self.dims]
                 if len(unknown) == 1:
                     self.solve(name, place, shape[at])
                     progress = True
@@ -181,6 +181,7 @@ class _Binder:
         elif kind == "sub":
             value = value + known if left else known - value
         elif kind == "mul":
+            torch._check(known > 0, lambda: f"{self.op.name}: {name} has a dimension of {value}, but any number times {known} is {known}")
             self.same(value % known, 0, lambda: f"{name} has a dimension of {value}, but must be a multiple of {known}")
             value = value // known
         else:  # a division by a constant
@@ -203,10 +204,11 @@ def _size_text(name, shape, at):
     return f"{name} has size {shape[at]} in dimension {at}"
 
 
-def _names(place) -> set:
+def _names(place) -> list:
+    """As often as they stand there: a dimension that stands twice in a size is not solved for."""
     if isinstance(place, str):
-        return {place.lstrip("*")}
-    return set().union(*map(_names, place[1:])) if isinstance(place, list) else set()
+        return [place.lstrip("*")]
+    return [name for part in place[1:] for name in _names(part)] if isinstance(place, list) else []
 
 
 def _operations(place) -> set:

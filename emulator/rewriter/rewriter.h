@@ -18,6 +18,7 @@ struct Rewritten {
 struct Dialect {
   bool program = false;  // a whole program, host code and all: launches, and the names by which it asks who compiles it
   std::vector<std::pair<std::string, std::string>> initialisers;  // variables that begin with another value: N -> "64"
+  std::set<std::string> kernels;                                  // seen so far (filled by rewrite)
   std::vector<std::string> initialised;                           // of these, the ones that were found (filled by rewrite)
 };
 Rewritten rewrite(const std::string& source, const std::string& file, Dialect& dialect);

@@ -1,4 +1,4 @@
-#include "emulator/nvrtc/lexer.h"
+#include "emulator/rewriter/lexer.h"
 
 #include <cctype>
 #include <cstring>

@@ -1,15 +1,16 @@
-#include "emulator/nvrtc/rewriter.h"
+#include "emulator/rewriter/rewriter.h"
 
 #include <cctype>
 
-#include "emulator/nvrtc/lexer.h"
+#include "emulator/rewriter/ptx.h"
+#include "emulator/rewriter/token_view.h"
 
 namespace kwemu {
 namespace {
-class Rewriter {
+class Rewriter : TokenView {
  public:
   Rewriter(const std::string& source, std::string file, Dialect& dialect, int line = 1, bool in_macro = false)
-      : tokens_(tokens_of(source, !in_macro)), file_(std::move(file)), dialect_(dialect), line_(line), in_macro_(in_macro) {
+      : TokenView(tokens_of(source, !in_macro), in_macro), file_(std::move(file)), dialect_(dialect), line_(line) {
     starts_.resize(tokens_.size() + 1);
   }
   Rewritten run() {
@@ -18,13 +19,6 @@ class Rewriter {
   }
 
  private:
-  size_t next(size_t i) const {  // the next token that is not space; tokens_.size() at the end
-    do i++;
-    while (i < tokens_.size() && tokens_[i].kind == kSpace);
-    return i;
-  }
-  bool is(size_t i, const char* text) const { return i < tokens_.size() && tokens_[i].text == text; }
-  bool is_word(size_t i) const { return i < tokens_.size() && tokens_[i].kind == kWord; }
   void range(size_t begin, size_t end) {
     for (size_t i = begin; i < end && out_.error.empty();) {
       starts_[i] = out_.text.size();
@@ -35,14 +29,6 @@ class Rewriter {
     out_.text += tokens_[i].text;
     for (char c : tokens_[i].text) line_ += c == '\n';
     if (tokens_[i].kind != kSpace) previous_ = tokens_[i].text;
-  }
-  size_t closing(size_t open) const {  // of a parenthesis
-    int depth = 0;
-    for (size_t i = open; i < tokens_.size(); i++) {
-      depth += is(i, "(") - is(i, ")");
-      if (!depth) return i;
-    }
-    return tokens_.size();
   }
 
   size_t step(size_t i) {
@@ -60,10 +46,14 @@ class Rewriter {
       if (t.text == "namespace") namespace_opens_ = true;
       if (t.text == "__device__" || t.text == "__global__") note_device_function(i);
       if (t.text == "extern") return step_extern(i);
+      if (t.text == "asm" || t.text == "__asm__" || t.text == "__asm")
+        if (size_t end = step_asm(i)) return end;
       if (size_t end = step_builtin(i)) return end;
       if (dialect_.program)
         if (size_t end = step_program_word(i)) return end;
     }
+    if (dialect_.program && t.text == "(")
+      if (size_t end = step_address(i)) return end;
     emit(i);
     return i + 1;
   }
@@ -109,6 +99,49 @@ class Rewriter {
     return i + 1;
   }
 
+  // ---- inline PTX: becomes C++ -----------------------------------------------------------------------------------------------
+  size_t step_asm(size_t i) {
+    size_t open = next(i);
+    while (is(open, "volatile") || is(open, "__volatile__") || is(open, "inline")) open = next(open);
+    if (!is(open, "(")) return 0;
+    const size_t end = closing(open);
+    InlineAsm code;
+    size_t k = next(open);
+    for (; k < end; k = next(k)) {  // the text: nothing but strings
+      if (tokens_[k].kind != kString) break;
+      append_string(code.text, tokens_[k].text);
+    }
+    if (is_host_assembly(code.text)) return 0;
+    std::string missing = k < end && !is(k, ":") && !is(k, "::") ? "a text that is not all strings" : "", text;
+    int part = 0;
+    for (AsmOperand now; k < end && missing.empty(); k = next(k)) {
+      if (is(k, ":") || is(k, "::")) {
+        part += is(k, ":") ? 1 : 2;
+      } else if (part < 3 && tokens_[k].kind == kString && is(next(k), "(")) {
+        const size_t close = closing(next(k));
+        now.constraint = tokens_[k].text;
+        now.expression = joined(next(k) + 1, close);
+        code.operands.push_back(now);
+        code.outputs += part == 1;
+        now = {};
+        k = close;
+      } else if (part < 3 && is(k, "[")) {
+        now.name = tokens_[next(k)].text;
+        k = next(next(k));
+      }
+    }
+    if (missing.empty()) text = translate_ptx(code, missing);
+    if (!missing.empty()) text = "_Pragma(\"GCC error \\\"the emulator has no PTX for " + missing + "\\\"\")";
+    int lines = 0;
+    for (size_t n = i; n <= end && n < tokens_.size(); n++)
+      for (char c : tokens_[n].text) lines += c == '\n';
+    Dialect plain = dialect_;
+    out_.text += Rewriter(text, file_, plain, line_, true).run().text;
+    for (line_ += lines; lines; lines--) out_.text += in_macro_ ? "\\\n" : "\n";
+    previous_ = ")";
+    return end + 1;
+  }
+
   // ---- whole programs -------------------------------------------------------------------------------------------------------
   // Device and host code are one unit here, so the macros that tell them apart would reach the toolkit's own headers too.
   static const char* program_name(const std::string& word) {
@@ -133,21 +166,36 @@ class Rewriter {
       out_.text += w + "(";
       previous_ = "(";
       return past_void_cast(next(i));
+    } else if (w == "static" && is(next(i), "__shared__")) {  // the word that __shared__ becomes is static already
+      return i + 1;
     } else if (w == "NULL" && in_launch_) {
       out_.text += "nullptr";
+    } else if (calls_member_template(i)) {
+      out_.text += "template " + w;
     } else {
       return is(next(i), "=") && !is(next(i) + 1, "=") ? step_initialiser(i) : 0;
     }
     previous_ = w;
     return i + 1;
   }
-  // Behind "(" and, if there is one, a cast to void*: the kernel's type tells what its arguments are.
-  size_t past_void_cast(size_t open) const {
-    size_t i = next(open);
-    if (!is(i, "(")) return open + 1;
-    size_t word = next(i);
-    if (is(word, "const")) word = next(word);
-    return is(word, "void") && is(next(word), "*") && is(next(next(word)), ")") ? next(next(word)) + 1 : open + 1;
+  // (void*)kernel: with its type forgotten, its address alone must be enough to launch it.
+  size_t step_address(size_t i) {
+    size_t end = past_void_cast_at(i);
+    if (!end || previous_ == "sizeof") return 0;
+    while (end < tokens_.size() && tokens_[end].kind == kSpace) end++;
+    if (is(end, "&")) end = next(end);
+    if (!is_word(end) || !dialect_.kernels.count(tokens_[end].text)) return 0;
+    size_t last = end;
+    if (is(next(end), "<"))
+      for (int depth = 0; ++last < tokens_.size();) {
+        depth += is(last, "<") - is(last, ">");
+        if (!depth && !tokens_[last].text.empty() && is(last, ">")) break;
+      }
+    out_.text += "kwemu_kernel_address(";
+    for (; end <= last && end < tokens_.size(); end++) emit(end);
+    out_.text += ")";
+    previous_ = ")";
+    return last + 1;
   }
   const std::string* new_value(const std::string& name) {
     for (auto& [n, value] : dialect_.initialisers) {
@@ -183,36 +231,6 @@ class Rewriter {
     return value ? macro.substr(0, end) + " " + *value : macro;
   }
 
-  // The first token of the kernel's name in front of "<<<": ns::kernel<T, 4>
-  size_t kernel_begin(size_t i) const {
-    const auto before = [&](size_t k) {
-      while (k > 0 && tokens_[k - 1].kind == kSpace) k--;
-      return k;
-    };
-    size_t at = before(i);
-    for (;;) {
-      if (at && is(at - 1, ">")) {
-        for (int depth = 0; at > 0;) {
-          at--;
-          depth += is(at, ">") - is(at, "<");
-          if (!depth) break;
-        }
-        at = before(at);
-      } else if (at && is(at - 1, ")")) {
-        for (int depth = 0; at > 0;) {
-          at--;
-          depth += is(at, ")") - is(at, "(");
-          if (!depth) return at;
-        }
-      }
-      if (at && is_word(at - 1)) at--;
-      if (size_t b = before(at); b && (is(b - 1, "::") || is(b - 1, ".") || is(b - 1, "->"))) {
-        at = before(b - 1);
-        continue;
-      }
-      return at;
-    }
-  }
   // kernel<<<grid, block>>>(arguments)  ->  kwemu_start(kwemu_config(grid, block), "kernel", [=](auto... a) { kernel(a...); }, arguments)
   size_t step_launch(size_t i) {
     if (!dialect_.program) return fail("a launch from device code cannot run in the emulator"), tokens_.size();
@@ -222,13 +240,13 @@ class Rewriter {
       depth += (is(close, "(") || is(close, "{")) - (is(close, ")") || is(close, "}"));
     }
     size_t open = close < tokens_.size() ? next(close + 2) : tokens_.size();
-    if (in_macro_)
-      while (is(open, "\\")) open = next(open);
     if (begin == i || !is(open, "(")) return fail("expected `kernel<<<grid, block>>>(arguments)`"), tokens_.size();
     size_t end = closing(open);
     std::string kernel = out_.text.substr(starts_[begin]), name;
     out_.text.resize(starts_[begin]);
-    while (!kernel.empty() && isspace((unsigned char)kernel.back())) kernel.pop_back();
+    int lines = 0;  // that would be lost with the space before "<<<"
+    for (; !kernel.empty() && (isspace((unsigned char)kernel.back()) || kernel.back() == '\\'); kernel.pop_back())
+      lines += kernel.back() == '\n';
     for (char c : kernel)
       if (c != '\\' && c != '"' && !isspace((unsigned char)c)) name += c;
     out_.text += "kwemu_start(kwemu_config(";
@@ -239,6 +257,7 @@ class Rewriter {
     range(open + 1, end);
     in_launch_ = false;
     out_.text += ")";
+    for (; lines; lines--) out_.text += in_macro_ ? "\\\n" : "\n";
     previous_ = ")";
     return end + 1;
   }
@@ -311,14 +330,19 @@ class Rewriter {
   }
 
   void note_device_function(size_t i) {
+    const bool kernel = is(i, "__global__");
     for (; i < tokens_.size() && !is(i, ";") && !is(i, "{") && !is(i, "="); i = next(i)) {
       if (is(i, "__launch_bounds__") || is(i, "__align__") || is(i, "__attribute__") || is(i, "alignas"))
         i = closing(next(i));
       else if (is_word(i) && is(next(i), "("))
-        return void(out_.device_functions.insert(is(i, "operator") ? "operator" : tokens_[i].text));
+        return note_name(is(i, "operator") ? "operator" : tokens_[i].text, kernel);
       else if (is(i, "operator"))
         return void(out_.device_functions.insert("operator"));
     }
+  }
+  void note_name(const std::string& name, bool kernel) {
+    out_.device_functions.insert(name);
+    if (kernel) dialect_.kernels.insert(name);
   }
   void note_c_kernel(size_t i) {
     bool kernel = false;
@@ -336,14 +360,12 @@ class Rewriter {
     if (kernel && is(i, "(") && !name.empty()) out_.c_kernels.push_back(name);
   }
 
-  std::vector<Token> tokens_;
   std::string file_;
   Dialect& dialect_;
   Rewritten out_;
   std::vector<size_t> starts_;  // of each token in the new text
   bool in_launch_ = false;
   int line_;
-  bool in_macro_;
   std::string previous_;          // text of the last token that is not space
   std::vector<bool> braces_;      // open ones: of a namespace or linkage block?
   bool namespace_opens_ = false;  // the next brace is one of these
