@@ -8,8 +8,8 @@
 #include "emulator/nvrtc/assembly.h"
 #include "emulator/nvrtc/device_text.h"
 #include "emulator/nvrtc/host_compiler.h"
-#include "emulator/rewriter/rewriter.h"
 #include "emulator/program/program.h"
+#include "emulator/rewriter/rewriter.h"
 
 namespace kwemu {
 namespace {
