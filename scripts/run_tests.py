@@ -34,7 +34,7 @@ class Runner:
         if full:
             self.environment["KW_FULL"] = "1"
 
-    def part(self, name: str, *commands: list, junit: bool = False) -> bool:
+    def part(self, name: str, *commands: list, junit: bool = False, limit: int = PART_LIMIT) -> bool:
         """Runs the commands in turn. With `junit` the last one counts its own tests, else each command is one test."""
         print(f"{name:<28}", end="", flush=True)
         start, log, report = time.monotonic(), self.logs / f"{name.replace('/', '-')}.log", self.logs / f"{name.replace('/', '-')}.xml"
@@ -48,10 +48,10 @@ class Runner:
                 out.flush()
                 try:
                     ok = subprocess.run(command, cwd=ROOT, env=self.environment, stdout=out, stderr=subprocess.STDOUT,
-                                        timeout=PART_LIMIT).returncode == 0
+                                        timeout=limit).returncode == 0
                 except subprocess.TimeoutExpired:
                     ok = False
-                    out.write(f"stopped after {PART_LIMIT} s\n")
+                    out.write(f"stopped after {limit} s\n")
                 except OSError as error:
                     ok = False
                     out.write(f"{error}\n")
@@ -137,6 +137,7 @@ def test(run: Runner, full: bool) -> None:
     if full:
         run.part("check on the CPU", [run.build / "kw", "check", "--device", "cpu"])
         run.part("check on the emulator", [run.build / "kw", "check", "--device", "emulate"])
+        run.part("planted bugs", [run.build / "kw", "mutate", "--jobs", run.jobs], limit=3 * 3600)
         run.part("demo", [sys.executable, "examples/train_llama.py", "--device", "cpu", "--out", run.build / "demo"])
 
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <map>
 
 namespace kw::test {
 
@@ -68,13 +69,24 @@ class Checker {
               &Checker::places);
     else
       skip("places", "no result has rows");
-    compare("far", smallest(plain({{3, 40}})), &Checker::far);
+    std::vector<Case> far;  // short, middling and long rows are other kernels
+    for (int64_t n : {int64_t{40}, int64_t{4104}, int64_t{40000}})
+      for (Case& c : smallest(plain({{3, n}}))) far.push_back(std::move(c));
+    compare("far", far, &Checker::far);
     compare("refusal", plain({{3, 16}}), &Checker::refusal);
+    grades();
     return std::move(reports_);
   }
 
  private:
+  static const char* level_of(const std::string& layer) {
+    static const std::map<std::string, const char*> levels = {{"refusal", "L0"}, {"shapes", "L1"},  {"dtypes", "L1"}, {"far", "L1"},
+                                                              {"values", "L2"},  {"layouts", "L3"}, {"places", "L3"}, {"grades", "L4"},
+                                                              {"repeat", "L5"},  {"rows", "L5"}};
+    return levels.at(layer);
+  }
   void finish(LayerReport& layer, Clock::time_point start) {
+    layer.level = level_of(layer.layer);
     layer.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (report_) report_(layer);
     reports_.push_back(layer);
@@ -87,7 +99,26 @@ class Checker {
     if (options_.progress) options_.progress(layer.layer, layer.cases, static_cast<int64_t>(of));
   }
 
-  void cases(const char* name, const std::vector<Case>& list) {
+  // What all graded cases came to. A number out of bounds has been told where it was seen.
+  void grades() {
+    LayerReport layer{.layer = "grades", .cases = graded_cases_, .worst = worst_};
+    for (const LayerReport& r : reports_)
+      if (r.kind == "number" && layer.ok) layer.ok = false, layer.sentence = "out of bounds in the layer " + r.layer + ", above";
+    if (graded_cases_ == 0) layer.skipped = "no case was graded";
+    finish(layer, Clock::now());
+  }
+
+  // False when the layer is not to run.
+  bool begin(const char* name, std::vector<Case>& list) {
+    if (options_.stop_early && std::any_of(reports_.begin(), reports_.end(), [](const LayerReport& r) { return !r.ok; })) return false;
+    if (!options_.keep || list.empty()) return true;
+    std::erase_if(list, [&](const Case& c) { return !options_.keep(c); });
+    if (list.empty()) skip(name, "none of its cases is asked for");
+    return !list.empty();
+  }
+
+  void cases(const char* name, std::vector<Case> list) {
+    if (!begin(name, list)) return;
     LayerReport layer{.layer = name};
     const auto start = Clock::now();
     for (const Case& c : list) {
@@ -95,15 +126,17 @@ class Checker {
       layer.cases++;
       progress(layer, list.size());
       layer.worst = std::max(layer.worst, outcome.worst);
+      worst_ = std::max(worst_, outcome.worst), graded_cases_ += outcome.graded > 0;
       if (outcome.ok) continue;
-      layer.ok = false, layer.sentence = outcome.sentence, layer.reproduce = describe(op_, c);
+      layer.ok = false, layer.sentence = outcome.sentence, layer.kind = outcome.kind, layer.reproduce = describe(op_, c);
       break;
     }
     if (layer.cases == 0) layer.ok = false, layer.sentence = "the contract gave not a single case";
     finish(layer, start);
   }
 
-  void compare(const char* name, const std::vector<Case>& list, void (Checker::*body)(const Case&)) {
+  void compare(const char* name, std::vector<Case> list, void (Checker::*body)(const Case&)) {
+    if (!begin(name, list)) return;
     LayerReport layer{.layer = name};
     const auto start = Clock::now();
     for (const Case& c : list) {
@@ -113,9 +146,9 @@ class Checker {
         progress(layer, list.size());
         continue;
       } catch (const Fault& fault) {
-        layer.sentence = fault.sentence;
+        layer.sentence = fault.sentence, layer.kind = fault.sentence.starts_with("kwemu") ? "memory" : "bits";
       } catch (const Error& error) {
-        layer.sentence = std::string("a legal call was refused: ") + error.what();
+        layer.sentence = std::string("a legal call was refused: ") + error.what(), layer.kind = "refused";
       }
       layer.ok = false, layer.reproduce = describe(op_, c);
       break;
@@ -224,6 +257,7 @@ class Checker {
     for (Layout layout : {Layout::row_gap, Layout::both, Layout::mixed}) {
       Case elsewhere = c;
       elsewhere.layout = layout;
+      if (options_.keep && !options_.keep(elsewhere)) continue;
       const std::vector<Tensor> inputs = make_inputs(op_, elsewhere);
       bool same = true;  // in a mixture that repeats rows, inputs are others
       const std::vector<Tensor> plain_inputs = make_inputs(op_, c);
@@ -262,7 +296,8 @@ class Checker {
       wrong.arguments.inputs[i].dtype =
           op_.contract.inputs[i].type.element.kind == ElementType::Kind::fixed && c.arguments.inputs[i].dtype == KW_I8 ? KW_F32 : KW_I8;
       refused(wrong, name, "a wrong dtype");
-      every_second_column(c, i, name);
+      unreadable_columns(c, i, name, 2, "has only every second column of a tensor");
+      unreadable_columns(c, i, name, 0, "repeats one column");
       if (!op_.contract.inputs[i].type.optional) {
         wrong = c;
         wrong.arguments.inputs[i].present = false;
@@ -270,15 +305,16 @@ class Checker {
       }
     }
   }
-  // Every second column is no row that an op reads: faces learn that they have to copy, and the call itself is refused.
-  void every_second_column(const Case& c, size_t input, const std::string& name) {
+  // Rows whose elements are not neighbours: faces learn that they have to copy, and the call itself is refused.
+  void unreadable_columns(const Case& c, size_t input, const std::string& name, int64_t step, const char* what) {
     const TensorType& type = op_.contract.inputs[input].type;
     std::vector<Tensor> inputs = make_inputs(op_, c);
     if (!has_rows(type) || row_rank(type) == 0 || inputs[input].sizes.back() < 2) return;
     const auto needs = [&] { return needs_copy(inputs[input].view(nullptr, device_.type(), device_.index()), row_rank(type)); };
     if (needs()) throw Fault{name + " is said to need a copy, but is contiguous"};
-    for (int64_t& stride : inputs[input].strides) stride *= 2;
-    if (!needs()) throw Fault{name + " is said to need no copy, but has only every second column of a tensor"};
+    for (int64_t& stride : inputs[input].strides) stride *= std::max<int64_t>(step, 1);
+    inputs[input].strides.back() = step;
+    if (!needs()) throw Fault{name + " is said to need no copy, but " + what};
     std::vector<kw_tensor> views(inputs.size());
     std::vector<kw_argument> raw(inputs.size());
     for (size_t i = 0; i < inputs.size(); i++)
@@ -289,10 +325,11 @@ class Checker {
       bind_inputs(op_, raw.data(), attributes.data(), bound);
     } catch (const Error& error) {
       const std::string text = error.what();
-      if (text.find(name + " has a layout that the op cannot read") == text.npos) throw Fault{"every second column is refused by: " + text};
+      if (text.find(name + " has a layout that the op cannot read") == text.npos)
+        throw Fault{name + ", which " + what + ", is refused by: " + text};
       return;
     }
-    throw Fault{"every second column of " + name + " was accepted"};
+    throw Fault{name + ", which " + what + ", was accepted"};
   }
 
   void refused(const Case& c, const std::string& name, const char* what) {
@@ -315,6 +352,8 @@ class Checker {
   const std::function<void(const LayerReport&)>& report_;
   std::vector<LayerReport> reports_;
   size_t turn_ = 0;
+  int64_t graded_cases_ = 0;
+  double worst_ = 0;
 };
 
 }  // namespace

@@ -27,19 +27,22 @@ inline constexpr unsigned char poisons[2] = {0xFF, 0x7B};
 struct Outcome {  // of a case
   bool ok = true;
   std::string sentence;
-  std::string kind;  // "memory", "number" or "refused": what kind of fault
-  double worst = 0;  // largest error, in bounds
+  std::string kind;    // "memory", "number" or "refused": what kind of fault
+  double worst = 0;    // largest error, in bounds
+  int64_t graded = 0;  // elements that were
 };
 // Runs a case twice over different poison and grades it against the reference.
 Outcome check_case(Device& device, const Op& op, const Case& c);
 
 struct LayerReport {
+  std::string level;  // "L0" to "L5" (check_op)
   std::string layer;  // "shapes", ...
   bool ok = true;
   int64_t cases = 0;
   double worst = 0;  // largest error over its cases, in bounds
   double seconds = 0;
   std::string sentence;   // what failed first
+  std::string kind;       // of the fault: Outcome's, or "bits" where two calls differ
   std::string reproduce;  // "--arg 'x=bf16[3,0]' --seed 3": to be put behind `kw check OP --device D`
   std::string skipped;    // why it does not apply here
 };
@@ -47,12 +50,20 @@ struct LayerReport {
 struct CheckOptions {
   Scope scope;
   std::function<void(const std::string& layer, int64_t done, int64_t of)> progress;  // may be empty
+  std::function<bool(const Case&)> keep;                                             // when not empty: only cases for which it is true
+  bool stop_early = false;                                                           // at the first layer that fails
 };
 
-// The layers in order: shapes, dtypes, values, layouts, repeat (bitwise equal reruns, other inputs in between, other thread counts),
-// rows (a row alone gives the same bits; a NaN stays in its row), places (so it does at any address), far (64-bit indices: a row beyond
-// 2^31 elements), refusal (a wrong call is refused with a sentence and writes nothing; so is every second column, which faces have to
-// copy).
+// The layers, by level. In every case of L1 to L3 results begin as poison, twice and differently, and what lies around them, the inputs and
+// the gaps between rows have to stay as they were.
+//   L0  refusal   a wrong call is refused with a sentence and writes nothing; so are every second column and a repeated one, which faces
+//                 have to copy
+//   L1  shapes; dtypes (and optional inputs and attributes); far (a row beyond 2^31 elements)
+//   L2  values    each with every combination of dtypes, and some with every combination of attributes
+//   L3  layouts   of inputs and upstream gradients alike; places (a row's bits do not depend on where it lies)
+//   L4  grades    against the reference in double, of all elements of the cases above (compare.h)
+//   L5  repeat (the same bits again, after other calls, in other schedules, over fresh poison); rows (a row alone gives the same bits, a
+//                 NaN stays in its row)
 std::vector<LayerReport> check_op(Device& device, const Op& op, const CheckOptions& options,
                                   const std::function<void(const LayerReport&)>& report = {});
 

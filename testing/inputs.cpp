@@ -6,70 +6,19 @@
 #include <limits>
 
 #include "testing/random.h"
+#include "testing/values.h"
 
 namespace kw::test {
 
 namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr const char* value_names[] = {"random",  "constant", "huge",  "small",    "tiny", "mean1000",
-                                       "outlier", "last",     "zeros", "infinity", "nan"};
-static_assert(std::size(value_names) == static_cast<size_t>(Values::count));
-
-template <class E, size_t n>
-std::optional<E> parse_name(const char* const (&names)[n], std::string_view name) {
-  for (size_t i = 0; i < n; i++)
-    if (name == names[i]) return static_cast<E>(i);
-  return std::nullopt;
 }
-
-double scale_of(Values values, DType dtype) {
-  const bool narrow = dtype == KW_FP8E4M3 || dtype == KW_FP8E5M2;
-  switch (values) {
-    case Values::huge:
-      return narrow ? 16 : dtype == KW_F16 ? 0x1p12 : 0x1p20;
-    case Values::small:
-      return narrow ? 0.125 : 1e-3;
-    case Values::tiny:
-      return narrow ? 0x1p-5 : dtype == KW_F16 ? 0x1p-18 : 0x1p-60;
-    default:
-      return 1;
-  }
-}
-
-double draw(Values values, DType dtype, int64_t i, int64_t length, Random& random) {
-  const double normal = 0.25 + random.normal();
-  if (!is_floating(dtype)) return values == Values::zeros ? 0 : static_cast<double>(random.below(dtype == KW_BOOL ? 2 : 100));
-  switch (values) {
-    case Values::constant:
-      return 0.7;
-    case Values::mean1000:
-      return (dtype_bytes(dtype) == 1 ? 100 : 1000) + normal;
-    case Values::outlier:
-      return i == length / 3 ? 300 * normal : normal;
-    case Values::last:
-      return i == length - 1 ? 1 + std::fabs(normal) : 0;
-    case Values::zeros:
-      return 0;
-    default:
-      return normal * scale_of(values, dtype);
-  }
-}
-
-}  // namespace
-
-const char* values_name(Values values) { return value_names[static_cast<int>(values)]; }
-std::optional<Values> parse_values(std::string_view name) { return parse_name<Values>(value_names, name); }
 
 std::string describe(const Op& op, const Case& c) {
   std::string text = "--arg '" + describe(op, c.arguments) + "'";
   if (c.values != Values::random) text += std::string(" --values ") + values_name(c.values);
   if (c.layout != Layout::plain) text += std::string(" --layout ") + layout_name(c.layout);
   return text + " --seed " + std::to_string(c.seed);
-}
-
-void fill(Tensor& tensor, Values values, uint64_t seed) {
-  Random random(seed);
-  for (int64_t i = 0, n = tensor.elements(); i < n; i++) tensor.set(i, draw(values, tensor.dtype, i, n, random));
 }
 
 std::vector<Output> outputs_of(const Op& op) {
@@ -134,7 +83,10 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
       out.push_back(std::move(t));
       continue;
     }
-    for (int64_t i = 0; i < count; i++) t.set(i, draw(c.values, a.dtype, length ? i % length : 0, length, random));
+    // What has no rows scales them: a divisor below 2^-128 has no reciprocal in f32.
+    const Values values = !rows && c.values == Values::denormal ? Values::random : c.values;
+    for (int64_t i = 0; i < count; i++) t.set(i, draw(values, a.dtype, length ? i % length : 0, length, random));
+    if (count && is_floating(a.dtype)) arrange_rows(t, c.values, rows ? length : count, k);
     if (rows && count && is_floating(a.dtype) && (c.values == Values::nan || c.values == Values::infinity)) {
       // Other rows for each input; a single row takes its one in the first input only.
       const int64_t n = count / length;
@@ -340,9 +292,21 @@ std::vector<Case> value_cases(const Op& op, const Scope& scope) {
   std::vector<Case> out;
   const std::vector<Shape> shapes =
       scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{7}, 67}, {{3}, 1024}, {{1}, 9}, {{3}, 20011}};
-  for (const Symbols& types : type_combinations(op.contract))
+  const std::vector<Symbols> types = type_combinations(op.contract);
+  for (const Symbols& s : types)
     for (int v = 0; v < static_cast<int>(Values::count); v++)
-      for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, 0, static_cast<Values>(v));
+      for (const Shape& shape : shapes) add_cases(op, scope, out, s, shape, 0, static_cast<Values>(v));
+  // Attributes choose other formulas, which other values break; of all combinations, each value meets some.
+  int v = 0;
+  for (const std::vector<AttributeValue>& attributes : attribute_combinations(op))
+    for (const Shape& shape : scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{5}, 67}, {{3}, 20011}}) {
+      const size_t first = out.size();
+      for (int n = 0; n < (scope.quick ? 1 : 6); n++)
+        add_cases(op, scope, out, types[static_cast<size_t>(v) % types.size()], shape, 0,
+                  static_cast<Values>(v % static_cast<int>(Values::count))),
+            v++;
+      for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
+    }
   return out;
 }
 
@@ -358,6 +322,12 @@ std::vector<Case> layout_cases(const Op& op, const Scope& scope) {
     for (const Shape& shape : shapes)  // the dtypes take turns where there are many
       for (size_t n = 0; n < std::min<size_t>(types.size(), 2); n++)
         add_cases(op, scope, out, types[turn++ % types.size()], shape, 0, Values::random, static_cast<Layout>(l));
+  // Every offset that a vector of 16 bytes can have, and their neighbours' kernels with it.
+  for (uint64_t offset = 0; offset < 15; offset += scope.quick ? 7 : 1) {
+    const size_t first = out.size();
+    add_cases(op, scope, out, types[turn++ % types.size()], {{4}, 64}, 0, Values::random, Layout::shift);
+    for (size_t i = first; i < out.size(); i++) out[i].seed = offset;
+  }
   return out;
 }
 

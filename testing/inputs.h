@@ -7,25 +7,9 @@
 #include "testing/arguments.h"
 #include "testing/layouts.h"
 #include "testing/tensor.h"
+#include "testing/values.h"
 
 namespace kw::test {
-
-enum class Values {
-  random,    // normal around 0.25: a mean that is not zero, so that zeros are no answer
-  constant,  // every element 0.7: sums grow without cancelling, half-precision accumulators stall
-  huge,      // random times 2^20 (2^12 for f16): products of four still fit the accumulator, row sums leave f16
-  small,     // random times 1e-3: squares are as large as a usual eps
-  tiny,      // random times 2^-60 (2^-18 for f16, 2^-5 for fp8)
-  mean1000,  // 1000 + random: one-pass variances cancel
-  outlier,   // random, with one element of each row 300 times as large
-  last,      // zero but for the last element of each row: tails
-  zeros,
-  infinity,  // random, with an infinity in one row and a negative one in another
-  nan,       // random, with one NaN in one row
-  count
-};
-const char* values_name(Values values);
-std::optional<Values> parse_values(std::string_view name);
 
 struct Case {
   Arguments arguments;
@@ -38,9 +22,6 @@ std::string describe(const Op& op, const Case& c);
 
 // The inputs of a case, in contract order. The same case gives the same bits everywhere.
 std::vector<Tensor> make_inputs(const Op& op, const Case& c);
-
-// Fills a contiguous tensor as one row.
-void fill(Tensor& tensor, Values values, uint64_t seed);
 
 // What a call gives: its results in contract order, then the inputs that it writes in place.
 struct Output {

@@ -6,8 +6,8 @@
 namespace kw::test {
 
 namespace {
-constexpr const char* names[] = {"plain",     "row_gap",    "offset",   "both",     "odd_ones",
-                                 "distances", "transposed", "expanded", "repeated", "mixed"};
+constexpr const char* names[] = {"plain",      "row_gap",  "offset",   "both",  "odd_ones", "distances",
+                                 "transposed", "expanded", "repeated", "shift", "mixed"};
 static_assert(std::size(names) == static_cast<size_t>(Layout::count));
 }  // namespace
 
@@ -24,6 +24,7 @@ Arrangement arrange(Layout layout, const std::vector<int64_t>& sizes, int inner,
   const auto odd = static_cast<int64_t>((2 * k + 1 + 2 * (seed % 8)) % 16);
   Arrangement a{std::vector<int64_t>(sizes.size()), 0};
   if (layout == Layout::offset || layout == Layout::both) a.offset = odd;
+  if (layout == Layout::shift) a.offset = 1 + static_cast<int64_t>(seed % 15);
   const int64_t row_gap = layout == Layout::row_gap ? 8 * static_cast<int64_t>(k + 1) : layout == Layout::both ? odd : 0;
   const int64_t every_gap = layout == Layout::distances ? 8 * static_cast<int64_t>(k + 1) : 0;
   int64_t step = 1;

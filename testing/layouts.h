@@ -17,6 +17,7 @@ enum class Layout {
   transposed,  // the leading dimensions lie in reverse order
   expanded,    // the first leading dimension repeats (stride 0); inputs only
   repeated,    // the last leading dimension repeats; inputs only
+  shift,       // every tensor starts 1 + seed % 15 elements into its allocation
   mixed,       // each tensor in another one of these
   count
 };

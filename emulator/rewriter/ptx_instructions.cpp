@@ -229,7 +229,7 @@ bool Translator::atomic(const Words& p, const Words& o, const std::string& type,
 }
 bool Translator::matrix_product(const Words& p, const Words& o) {  // mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
   if (p.size() < 10 || o.size() != 4 || p[4] != "row" || p[5] != "col") return false;
-  const std::string& shape = p[3], d = p[6], a = p[7], b = p[8], c = p[9];
+  const std::string &shape = p[3], &d = p[6], &a = p[7], &b = p[8], &c = p[9];
   const bool half = (shape == "m16n8k16" || shape == "m16n8k8") && a == b && (a == "f16" || a == "bf16") && d == c &&
                     (d == "f32" || (d == "f16" && a == "f16"));
   const bool tf32 = (shape == "m16n8k8" || shape == "m16n8k4") && a == "tf32" && b == "tf32" && d == "f32" && c == "f32";

@@ -115,9 +115,10 @@ void read(const Op& op, const Input& input, Handle& h, kw_tensor& view) {
     if (input.type.written)
       refuse(op, input, "is written in place, so its rows must be contiguous and evenly spaced; call .contiguous() first");
     Slot stack[2] = {reinterpret_cast<Slot>(h), static_cast<Slot>(static_cast<uint32_t>(torch.contiguous))};
-    h = nullptr;  // the dispatcher takes it, also when it fails
-    if (torch.torch_call_dispatcher("aten::contiguous", "", stack, abi_version))
-      refuse(op, input, "could not be copied to a contiguous tensor");
+    h = nullptr;                                                                  // the dispatcher takes it, also when it fails
+    if (torch.torch_call_dispatcher("aten::contiguous", "", stack, abi_version))  // sizes and dtype are fine: nothing else can fail
+      throw Error(KW_ERROR_MEMORY,
+                  format("%s: torch could not allocate a contiguous copy of %s", op.contract.name.c_str(), input.name.c_str()));
     h = reinterpret_cast<Handle>(stack[0]);
     describe(h, view);
     copies(op).fetch_add(1, std::memory_order_relaxed);

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from . import _errors, _manifest
-from ._errors import ArgumentError, LoadError
+from ._errors import ArgumentError, ArgumentTypeError, LoadError
 from ._version import version
 
 logger = logging.getLogger("kernelwright")
@@ -108,7 +108,7 @@ class Library:
         for op in self.ops():
             if op.name == name:
                 return op
-        raise ArgumentError(f"there is no op '{name}'; there are: {', '.join(o.name for o in self.ops())}")
+        raise ArgumentError(f"there is no op {name!r}; there are: {', '.join(o.name for o in self.ops())}")
 
     def address(self, name: str) -> int:
         """kw_op* of an op."""
@@ -137,7 +137,11 @@ class Library:
         if self._c.kw_attach_torch() < 0:
             raise ImportError(f"kernelwright: {self.last_error()}")
 
-    def load(self, path: str) -> list[str]:
+    def load(self, path: str | os.PathLike) -> list[str]:
+        if not isinstance(path, (str, bytes, os.PathLike)):
+            raise ArgumentTypeError(f"load_library: path must be a str or a path, got {type(path).__name__}")
+        if not os.fspath(path):
+            raise ArgumentError("load_library: path is empty")
         before = len(self.ops())
         if self._c.kw_load_library(os.fsencode(path)):
             raise LoadError(self.last_error())

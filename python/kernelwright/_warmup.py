@@ -3,7 +3,7 @@
 import ctypes as c
 
 from . import _manifest
-from ._errors import ArgumentError, UnsupportedError
+from ._errors import ArgumentError, ArgumentTypeError, UnsupportedError
 
 DTYPES = ("f16", "bf16", "f32", "f64", "i8", "u8", "i32", "i64", "bool", "fp8e4m3", "fp8e5m2")  # by kw_dtype
 CUDA = 2  # kw_device_type
@@ -51,7 +51,7 @@ def read_words(op: _manifest.Op, words: str) -> dict:
     for word in words.split():
         name, equals, value = word.partition("=")
         if not equals or name not in known:
-            raise ArgumentError(f"{op.name}: '{word}' is not name=value for one of {', '.join(known)}")
+            raise ArgumentError(f"{op.name}: {word!r} is not name=value for one of {', '.join(known)}")
         if name in found:
             raise ArgumentError(f"{op.name}: {name} is given twice")
         if isinstance(known[name], _manifest.Attribute):
@@ -130,6 +130,12 @@ def gradient_values(op: _manifest.Op, found: dict, specs) -> list:
 
 def warmup(library, name: str, words: str, device: int, gradient: bool) -> None:
     op = library.op(name)
+    for argument, value, kind, wanted in (("arguments", words, str, "a str"), ("device", device, int, "a whole number"),
+                                          ("gradient", gradient, bool, "True or False")):  # fmt: skip
+        if not isinstance(value, kind):
+            raise ArgumentTypeError(f"warmup: {argument} must be {wanted}, got {type(value).__name__}")
+    if not 0 <= device < 2**31:
+        raise ArgumentError(f"warmup: device is {device}, but must be >= 0 and less than 2^31")
     found = read_words(op, words)
     call = Call(op, found, device)
     library.check(library._c.kw_warmup(library.address(name), c.byref(call.raw)))

@@ -128,7 +128,7 @@ def test_check_on_the_cpu(ops):
     report = json.loads(kw("check", "--quick", "--json")[0])
     assert report["ok"] and {op["op"] for op in report["ops"]} == set(ops)
     for op in report["ops"]:
-        assert [layer["layer"] for layer in op["layers"]] == "shapes dtypes values layouts repeat rows places far refusal".split()
+        assert [layer["layer"] for layer in op["layers"]] == "shapes dtypes values layouts repeat rows places far refusal grades".split()
         assert all(layer["ok"] and (layer["cases"] > 0 or layer.get("skipped")) for layer in op["layers"])
 
 

@@ -77,3 +77,11 @@ def test_launches_in_macros_and_lines_stay_where_they_are(tmp_path):
     assert done.stdout == "7 3\n", done.stderr
     (found,) = json.loads((tmp_path / "f.json").read_text())["findings"]
     assert found["kind"] == "global-oob" and found["at"] == "macro.cu:2 < macro.cu:14", found
+
+
+def test_the_hosts_own_assembly_is_left_alone(tmp_path):
+    (tmp_path / "host.cu").write_text(
+        '#include <cstdio>\nint main() {\n  unsigned a, d;\n  asm volatile("rdtsc" : "=a"(a), "=d"(d));\n  printf("%d\\n", a != 0);\n}\n'
+    )
+    done = emulate("host.cu", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout == "1\n", done.stderr

@@ -40,8 +40,8 @@ def build(family: str, dtype=torch.float32, **changes):
     return model.to(dtype).train()
 
 
-def batch():
-    generator = torch.Generator().manual_seed(3)
+def batch(seed=3):
+    generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(3, VOCAB, (2, 24), generator=generator)
     labels = tokens.clone()
     labels[0, :5] = -100  # a prompt that is not learned
@@ -74,10 +74,11 @@ def results(model, **more) -> dict[str, torch.Tensor]:
     return {n: t.cpu() for n, t in found.items()}
 
 
-def truth(family: str, dtype, **changes) -> dict[str, torch.Tensor]:
-    """In f64, of the weights as `dtype` holds them."""
+def truth(family: str, dtype, batches=({},)) -> list[dict[str, torch.Tensor]]:
+    """In f64, of the weights as `dtype` holds them: the results of each batch."""
     with Double():
-        return results(build(family, dtype, **changes).double())
+        model = build(family, dtype).double()
+        return [results(model, **b) for b in batches]
 
 
 def error(got: torch.Tensor, want: torch.Tensor) -> float:

@@ -8,6 +8,7 @@ import torch
 import kernelwright
 import kernelwright.torch as kt
 from kernelwright._manifest import Tensor
+from kernelwright.torch._arguments import own_error
 
 PUBLIC = [op for op in s.all_ops() if op.backward_of is None]
 ARGUMENTS = [(op, i) for op in PUBLIC for i in range(len(op.arguments))]
@@ -96,6 +97,19 @@ class TestTensors:
             pytest.skip("needs a GPU")
         text = refused(op, one_of(op, i, tensor_of(op, i).cpu()), kernelwright.ArgumentError, " is on ", way)
         assert op.inputs[i].name in text
+
+
+def test_devices_of_others():
+    """Torch's own answer to a tensor of another device, two pages about keys, becomes a sentence. There is no such device here."""
+    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+    op, answer = PUBLIC[0], NotImplementedError(f"Could not run 'kernelwright::{PUBLIC[0].name}' with arguments from the 'XPU' backend.")
+    arguments = good(op)
+    assert own_error(op, arguments, answer) is answer
+    arguments[0] = FakeTensor(FakeTensorMode(), arguments[0].to("meta"), torch.device("xpu:0"))
+    e = own_error(op, arguments, answer)
+    assert type(e) is kernelwright.ArgumentError
+    assert str(e) == f"{op.name}: {op.inputs[0].name} is on xpu:0, but must be on cpu or cuda"
 
 
 @pytest.mark.parametrize("op,i", ARGUMENTS, ids=ids)

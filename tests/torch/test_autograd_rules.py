@@ -9,6 +9,7 @@ import samples as s
 import torch
 
 import kernelwright.torch as kt
+from kernelwright.torch import _autograd
 
 FORWARD = [op for op in s.all_ops() if op.gradient]
 WAYS = {"function": lambda op: s.function(op), "dispatcher": s.public_op}
@@ -70,12 +71,14 @@ class TestForward:
         assert gone() is None
 
     def test_retain_graph(self, op, way):
-        arguments = sample(op)
-        if s.spends(op):
-            pytest.skip("TestSpending")
-        y = first(WAYS[way](op)(*arguments))
-        one = torch.autograd.grad(y.sum(), arguments[0], retain_graph=True)[0]
-        assert torch.equal(one, torch.autograd.grad(y.sum(), arguments[0])[0])
+        """However often, and whatever flows in: each gradient has the bits of a call of its own, and none changes afterwards."""
+        arguments, call = sample(op), WAYS[way](op)
+        y = first(call(*arguments))
+        got = [torch.autograd.grad((k * y).sum(), arguments[0], retain_graph=k < 3)[0] for k in (1, 2, 3)]
+        for k, g in zip((1, 2, 3), got):
+            assert torch.equal(g, torch.autograd.grad((k * first(call(*arguments))).sum(), arguments[0])[0])
+        with pytest.raises(RuntimeError, match="second time.* retain_graph=True"):
+            torch.autograd.grad(y.sum(), arguments[0])
 
     def test_checkpoint_and_hooks(self, op, way):
         from torch.utils.checkpoint import checkpoint
@@ -100,16 +103,33 @@ class TestForward:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("op", [op for op in FORWARD if s.spends(op)], ids=lambda op: op.name)
 class TestSpending:
-    """An op whose backward writes the gradient over what the forward saved: it runs once, and never over a graph of gradients."""
+    """An op whose backward writes the gradient over what the forward saved: it runs once, unless the graph lives on."""
 
     def test_second_backward_is_refused(self, op, way):
         arguments = sample(op)
         y = first(WAYS[way](op)(*arguments)).sum()
-        (one,) = torch.autograd.grad(y, arguments[0], retain_graph=True)
+        (one,) = torch.autograd.grad(y, arguments[0])
         kept = one.clone()
-        with pytest.raises(RuntimeError, match=f"{op.name} cannot go backward a second time: {op.gradient.op} writes"):
+        with pytest.raises(RuntimeError, match=f"{op.name} cannot go backward a second time: {op.gradient.op} has written"):
             torch.autograd.grad(y, arguments[0])
         assert torch.equal(one, kept)
+
+    def test_the_gradient_is_what_was_saved(self, op, way):
+        """No second tensor of that size, and no copy, where the graph ends."""
+        arguments, saved = sample(op), []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+            y = first(WAYS[way](op)(*arguments)).sum()
+        for retain, taken in ((True, 0), (False, 1)):
+            (g,) = torch.autograd.grad(y, arguments[0], retain_graph=retain)
+            assert sum(t.data_ptr() == g.data_ptr() for t in saved) == taken
+
+    def test_without_torchs_private_name_a_retained_graph_is_refused(self, op, way, monkeypatch):
+        monkeypatch.setattr(_autograd, "_graph_is_retained", lambda: False)
+        arguments = sample(op)
+        y = first(WAYS[way](op)(*arguments)).sum()
+        torch.autograd.grad(y, arguments[0], retain_graph=True)
+        with pytest.raises(RuntimeError, match=f"{op.name} cannot go backward a second time"):
+            torch.autograd.grad(y, arguments[0], retain_graph=True)
 
     def test_a_graph_of_gradients_does_not_spend(self, op, way):
         """With create_graph=True the backward works on copies: it may run again, and give the same bits."""

@@ -10,6 +10,10 @@ import kernelwright.torch as kt
 PUBLIC = [op for op in s.all_ops() if op.backward_of is None and not op.writes and not any(i.is_list for i in op.inputs)]
 
 
+def first(y):
+    return y[0] if isinstance(y, tuple) else y
+
+
 def good(op, grad=False):
     return s.sample(op, s.dtype_choices(op)[-1], (3,), 8, grad=grad)
 
@@ -76,6 +80,40 @@ def test_sentence_on_every_way(op, fault):
     assert s.library.calls(op.name) == before
     getattr(kt, op.name)(*good(op))  # and on it goes
     assert s.library.calls(op.name) == before + 1
+
+
+WAYS = {
+    "function": s.function,
+    "dispatcher": s.public_op,
+    "compiled": lambda op: torch.compile(s.function(op), backend="aot_eager", fullgraph=True),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("op", [op for op in PUBLIC if op.outputs[0].shape[:1] == ["*B"]], ids=lambda op: op.name)
+def test_no_memory(op, way):
+    """For a result, and for a copy of an input: one exception, which is what a program that catches torch's, ours or Python's expects."""
+    torch._dynamo.reset()
+    call, arguments = WAYS[way](op), good(op)
+    wanted = first(call(*arguments))
+    before = s.library.calls(op.name)
+    for what in ("a result", "a contiguous copy"):
+        many, copied = list(arguments), False
+        for i, t in enumerate(op.inputs):
+            if t.shape[:1] != ["*B"]:
+                continue
+            if what != "a result" and len(t.shape) > 1:  # rows of stride 0 are copied
+                many[i], copied = many[i][:, :1].expand_as(many[i]), True
+            many[i] = many[i][:1].expand(2**46, *many[i].shape[1:])
+        for grad in (False, True) if op.gradient and way != "compiled" else (False,):
+            given = [a.detach().requires_grad_(grad and a.is_floating_point()) if isinstance(a, torch.Tensor) else a for a in many]
+            for kind in (torch.OutOfMemoryError, kernelwright.OutOfMemoryError, MemoryError, RuntimeError):
+                with pytest.raises(kind) as e:
+                    call(*given)
+            part = f"{op.name}: torch could not allocate " + ("a contiguous copy of " if copied else "")
+            assert str(e.value).startswith(part) and (copied or str(e.value).endswith(" bytes")), str(e.value)
+    assert s.library.calls(op.name) == before
+    assert torch.equal(first(call(*arguments)), wanted)  # and on it goes
 
 
 @pytest.mark.parametrize("op", PUBLIC, ids=lambda op: op.name)

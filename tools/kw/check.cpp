@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "testing/catalogue.h"
 #include "tools/kw/devices.h"
 #include "tools/kw/json.h"
 #include "tools/kw/progress.h"
@@ -36,17 +37,27 @@ test::Case case_asked(const Op& op, const Options& options, uint64_t seed) {
 }
 
 void write(Json& json, const test::LayerReport& layer) {
-  json.open('{').key("layer").string(layer.layer).key("ok").boolean(layer.ok).key("cases").whole(layer.cases);
+  json.open('{')
+      .key("level")
+      .string(layer.level)
+      .key("layer")
+      .string(layer.layer)
+      .key("ok")
+      .boolean(layer.ok)
+      .key("cases")
+      .whole(layer.cases);
   json.key("worst").number(layer.worst).key("seconds").number(layer.seconds);
   if (!layer.skipped.empty()) json.key("skipped").string(layer.skipped);
-  if (!layer.ok) json.key("failure").string(layer.sentence).key("reproduce").string(layer.reproduce);
+  if (!layer.ok)
+    json.key("failure").string(layer.sentence).key("reproduce").string(layer.reproduce).key("cause").string(test::likely_cause(layer));
   json.close('}');
 }
 
 void print(const Op& op, const char* device, const test::LayerReport& layer) {
-  if (!layer.skipped.empty()) return void(std::printf("  %-8s does not apply: %s\n", layer.layer.c_str(), layer.skipped.c_str()));
-  std::printf("  %-8s %-6s %5lld cases %7.2f s", layer.layer.c_str(), layer.ok ? "ok" : "FAILED", static_cast<long long>(layer.cases),
-              layer.seconds);
+  if (!layer.skipped.empty())
+    return void(std::printf("  %-2s %-8s does not apply: %s\n", layer.level.c_str(), layer.layer.c_str(), layer.skipped.c_str()));
+  std::printf("  %-2s %-8s %-6s %5lld cases %7.2f s", layer.level.c_str(), layer.layer.c_str(), layer.ok ? "ok" : "FAILED",
+              static_cast<long long>(layer.cases), layer.seconds);
   if (layer.worst > 0) std::printf("   largest error %.2f of the bound", layer.worst);
   std::printf("\n");
   if (layer.ok) return;
@@ -54,6 +65,7 @@ void print(const Op& op, const char* device, const test::LayerReport& layer) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   for (size_t at = 0; (at = text.find('\n', at)) != text.npos; at += 12) text.replace(at, 1, "\n           ");
   std::printf("           %s\n", text.c_str());
+  if (const std::string cause = test::likely_cause(layer); !cause.empty()) std::printf("           likely: %s\n", cause.c_str());
   if (layer.reproduce.empty()) return;
   const char* kernels = std::getenv("KW_KERNEL_PATH");  // without it the command would check the library's own text
   std::printf("           next: %s%s%skw check %s --device %s %s\n", kernels ? "KW_KERNEL_PATH=" : "", kernels ? kernels : "",
@@ -90,7 +102,7 @@ int run(const Options& options) {
     check.progress = [&](const std::string& layer, int64_t done, int64_t of) { progress.show(op->contract.name + " " + layer, done, of); };
     if (single) {
       const test::Outcome outcome = test::check_case(*device, *op, one);
-      report({.layer = "case", .ok = outcome.ok, .cases = 1, .worst = outcome.worst, .sentence = outcome.sentence});
+      report({.layer = "case", .ok = outcome.ok, .cases = 1, .worst = outcome.worst, .sentence = outcome.sentence, .kind = outcome.kind});
     } else {
       test::check_op(*device, *op, check, report);
     }
@@ -120,8 +132,9 @@ const Verb check_verb = {
     "sentence). In every case results start as poison between guard\n"
     "bands and inputs must stay as they were; on the emulator all that it reports counts. testing/compare.h has the bound.\n"
     "A failure prints the command that repeats it alone; exit status 1 then.\n\n"
-    "values:  random constant huge small tiny mean1000 outlier last zeros infinity nan\n"
-    "layouts: plain row_gap offset both odd_ones distances transposed expanded repeated mixed\n\n"
+    "values:  random constant huge small tiny mean1000 below ones outlier last zeros infinity masked denormal largest\n"
+    "         cancel nan\n"
+    "layouts: plain row_gap offset both odd_ones distances transposed expanded repeated shift mixed\n\n"
     "example: kw check --device emulate --quick",
     {{"--device", "NAME", "cpu (default), emulate, or cuda"},
      {"--quick", nullptr, "fewer shapes per layer"},

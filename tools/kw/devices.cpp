@@ -94,10 +94,13 @@ class Gpu final : public test::Device {
   std::vector<std::string> variants() const override {
     std::vector<std::string> out;
     if (set_)
-      for (const char* schedule : schedules) out.push_back(std::string("with the GPU threads run in the order ") + schedule);
+      for (const Schedule& s : schedules) out.push_back(format("with the GPU threads run in the order %s, seed %s", s.name, s.seed));
     return out;
   }
-  void set_variant(int v) override { set_("schedule", v < 0 ? "inorder" : schedules[v]); }
+  void set_variant(int v) override {
+    set_("schedule", v < 0 ? "inorder" : schedules[v].name);
+    set_("seed", v < 0 ? "1" : schedules[v].seed);
+  }
   int64_t largest_case() const override { return count_ ? 1 << 17 : 1 << 22; }
   int repeats() const override { return count_ ? 2 : 250; }
 
@@ -107,7 +110,10 @@ class Gpu final : public test::Device {
   const char* (*text_)(int) = nullptr;
   void (*clear_)() = nullptr;
   int (*set_)(const char*, const char*) = nullptr;
-  static constexpr const char* schedules[] = {"shuffle", "reverse", "greedy"};
+  struct Schedule {
+    const char *name, *seed;
+  };
+  static constexpr Schedule schedules[] = {{"shuffle", "1"}, {"shuffle", "2"}, {"reverse", "1"}, {"greedy", "1"}, {"greedy", "2"}};
 };
 
 }  // namespace

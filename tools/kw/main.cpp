@@ -9,7 +9,8 @@
 
 namespace kw::tool {
 
-static const Verb* const verbs[] = {&doctor_verb, &list_verb, &plan_verb, &check_verb, &bench_verb, &pack_verb, &cache_verb, &emulate_verb};
+static const Verb* const verbs[] = {&doctor_verb, &list_verb,  &plan_verb,    &check_verb, &bench_verb,
+                                    &pack_verb,   &cache_verb, &emulate_verb, &mutate_verb};
 static std::vector<std::string> words;
 
 const std::vector<std::string>& command_line() { return words; }

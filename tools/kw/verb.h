@@ -18,7 +18,7 @@ struct Verb {
   int (*run)(const Options&);
 };
 
-extern const Verb doctor_verb, list_verb, plan_verb, check_verb, bench_verb, pack_verb, cache_verb, emulate_verb;
+extern const Verb doctor_verb, list_verb, plan_verb, check_verb, bench_verb, pack_verb, cache_verb, emulate_verb, mutate_verb;
 
 const std::vector<std::string>& command_line();  // as it was given
 // The op of this name; throws Usage with the nearest name.

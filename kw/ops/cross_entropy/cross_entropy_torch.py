@@ -2,10 +2,13 @@
 
 import functools
 import inspect
+import numbers
 
 import torch
 
-from kernelwright.torch import cross_entropy, cross_entropy_unreduced, function_fingerprint, is_served, served_dtypes, transformers_swaps
+from kernelwright import ArgumentError, ArgumentTypeError
+from kernelwright.torch import check_options, cross_entropy, cross_entropy_unreduced, function_fingerprint, is_served, served_dtypes
+from kernelwright.torch import transformers_swaps
 
 __all__ = ["CrossEntropyLoss"]
 
@@ -13,7 +16,11 @@ __all__ = ["CrossEntropyLoss"]
 def _scalar(value, dtype: torch.dtype, device: torch.device) -> torch.Tensor | None:
     """A number or a tensor of one, as a tensor of rank 0 on the device; None stays."""
     if value is None or isinstance(value, torch.Tensor):
+        if value is not None and value.numel() != 1:
+            raise ArgumentError(f"cross_entropy: divisor has shape {list(value.shape)}, but must be of one element")
         return value if value is None else value.to(device, dtype).reshape(())
+    if not isinstance(value, numbers.Real):
+        raise ArgumentTypeError(f"cross_entropy: divisor must be a number, a torch.Tensor or None, got {type(value).__name__}")
     return torch.full((), value, dtype=dtype, device=device)  # filled there: a copy from the host would wait for it
 
 
@@ -36,7 +43,11 @@ class CrossEntropyLoss(torch.nn.Module):
     ):
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"CrossEntropyLoss: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+            raise ArgumentError(f"CrossEntropyLoss: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+        if weight is not None and not isinstance(weight, torch.Tensor):
+            raise ArgumentTypeError(f"CrossEntropyLoss: weight must be a torch.Tensor or None, got {type(weight).__name__}")
+        options = dict(ignore_index=ignore_index, label_smoothing=label_smoothing, z_loss=z_loss, softcap=softcap)
+        check_options("CrossEntropyLoss", "cross_entropy", **options)
         self.register_buffer("weight", weight)
         self.ignore_index = ignore_index
         self.reduction = reduction
@@ -45,14 +56,14 @@ class CrossEntropyLoss(torch.nn.Module):
         self.softcap = softcap
 
     def forward(self, logits: torch.Tensor, target: torch.Tensor, divisor=None) -> torch.Tensor:
-        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        wide = torch.float64 if getattr(logits, "dtype", None) == torch.float64 else torch.float32
         weight = None if self.weight is None else self.weight.to(wide)
         options = (self.ignore_index, self.label_smoothing, self.z_loss, self.softcap)
         if self.reduction == "none":
             if divisor is not None:
-                raise ValueError("CrossEntropyLoss: divisor is for a reduced loss, but reduction is 'none'")
+                raise ArgumentError("CrossEntropyLoss: divisor is for a reduced loss, but reduction is 'none'")
             return cross_entropy_unreduced(logits, target, weight, *options)
-        return cross_entropy(logits, target, weight, _scalar(divisor, wide, logits.device), *options, self.reduction)
+        return cross_entropy(logits, target, weight, _scalar(divisor, wide, getattr(logits, "device", None)), *options, self.reduction)
 
     def extra_repr(self) -> str:
         words = [f"ignore_index={self.ignore_index}", f"reduction={self.reduction!r}"]

@@ -2,7 +2,8 @@
 
 import torch
 
-from kernelwright.torch import Swap, add_rms_norm, is_served, only_forwards, rms_norm, served_dtypes, transformers_swaps
+from kernelwright.torch import Swap, add_rms_norm, check_options, check_sizes, is_served, only_forwards, rms_norm, served_dtypes
+from kernelwright.torch import transformers_swaps
 
 __all__ = ["AddRMSNorm", "RMSNorm"]
 
@@ -27,6 +28,9 @@ class RMSNorm(torch.nn.Module):
         rounding: str = "once",
     ):
         super().__init__()
+        name = type(self).__name__
+        check_sizes(name, length=length)
+        check_options(name, "rms_norm", eps=eps, offset=offset, rounding=rounding)
         self.length, self.eps, self.offset, self.rounding = length, eps, offset, rounding
         if elementwise_affine:
             self.weight = torch.nn.Parameter(torch.full((length,), 1.0 - offset, device=device, dtype=dtype))

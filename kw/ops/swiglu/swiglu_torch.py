@@ -3,7 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from kernelwright.torch import function_fingerprint, is_served, only_forwards, served_dtypes, swiglu, swiglu_packed, transformers_swaps
+from kernelwright.torch import check_options, check_sizes, function_fingerprint, is_served, only_forwards, served_dtypes, swiglu
+from kernelwright.torch import swiglu_packed, transformers_swaps
 
 __all__ = ["GatedMLP", "SwiGLU"]
 
@@ -14,13 +15,12 @@ class SwiGLU(torch.nn.Module):
 
     def __init__(self, activation: str = "silu"):
         super().__init__()
+        check_options("SwiGLU", "swiglu", activation=activation)
         self.activation = activation
 
     def forward(self, gate: torch.Tensor, up: torch.Tensor | None = None) -> torch.Tensor:
         if up is not None:
             return swiglu(gate, up, activation=self.activation)
-        if gate.shape[-1] % 2:
-            raise ValueError(f"SwiGLU: the last dimension is {gate.shape[-1]}, but has to split into two halves")
         return swiglu_packed(gate, activation=self.activation)
 
     def extra_repr(self) -> str:
@@ -35,6 +35,8 @@ class GatedMLP(torch.nn.Module):
 
     def __init__(self, hidden: int, intermediate: int, bias: bool = False, device=None, dtype=None, activation: str = "silu"):
         super().__init__()
+        check_sizes("GatedMLP", hidden=hidden, intermediate=intermediate)
+        check_options("GatedMLP", "swiglu", activation=activation)
         self.gate_proj = torch.nn.Linear(hidden, intermediate, bias, device, dtype)
         self.up_proj = torch.nn.Linear(hidden, intermediate, bias, device, dtype)
         self.down_proj = torch.nn.Linear(intermediate, hidden, bias, device, dtype)

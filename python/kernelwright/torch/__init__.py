@@ -17,6 +17,7 @@ import torch as _torch
 from .._library import library as _library
 from . import _accelerate, _eager, _functions, _kernels, _plain
 
+from ._arguments import check_options, check_sizes
 from ._accelerate import Report, Swap, accelerate, is_served, only_forwards, served_dtypes, transformers_swaps
 from ._fingerprint import function_fingerprint
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 import torch
 from torch.nn.modules.module import _has_any_global_hook
 
-from .._errors import ArgumentError
+from .._errors import ArgumentError, ArgumentTypeError
 from .._library import library
 from . import _plain
 from ._fake import DTYPES
@@ -172,15 +172,19 @@ def accelerate(model: torch.nn.Module, ops: Collection[str] | None = None) -> Re
     Parameters keep their identity, so optimisers made before stay valid; state_dict keys and hooks stay. A copy (copy.deepcopy) or a
     pickle of a swapped module is of the original class. Calling it twice is harmless. Call it before torch.compile and before wrappers
     that change a module's class (fully_shard), which are left alone.
-    Where an op brings its gradient with it, a second backward (retain_graph) is refused by a sentence; undo() gives the stock code back.
+    undo() gives the stock code back.
     ops: names of the ops to put in; None means all. An op that builds upon a swap of another one (a layer upon its norm) needs that too.
-    Raises TypeError when `model` is no module, kernelwright.ArgumentError for an op that no swap knows.
+    Raises kernelwright.ArgumentTypeError (a TypeError) when `model` is no module or `ops` no list, ArgumentError for an op that no swap
+    knows.
     """
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"accelerate: model must be a torch.nn.Module, got {type(model).__name__}")
-    for op in set(ops or ()) - {swap.op for swap in swaps}:
-        known = ", ".join(sorted({swap.op for swap in swaps if swap.op}))
-        raise ArgumentError(f"accelerate: ops names '{op}', which serves no class of a model; those that do are {known}")
+        raise ArgumentTypeError(f"accelerate: model must be a torch.nn.Module, got {type(model).__name__}")
+    if ops is not None and (isinstance(ops, str) or not isinstance(ops, Collection)):
+        raise ArgumentTypeError(f"accelerate: ops must be a list of names of ops or None, got {type(ops).__name__}")
+    known = sorted({swap.op for swap in swaps if swap.op})
+    for op in ops or ():
+        if op not in known:
+            raise ArgumentError(f"accelerate: ops names {op!r}, which serves no class of a model; those that do are {', '.join(known)}")
     offered = {swap.target: swap for swap in swaps}
     report = Report([], [])
     # Parts before the whole: what a layer can do depends on what its norm has become.

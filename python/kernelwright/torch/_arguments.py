@@ -2,6 +2,7 @@
 own checks are in C++ (kw/core/bind.cpp); both give a sentence that names op, argument, got and wanted."""
 
 import numbers
+import operator
 
 import torch
 
@@ -30,7 +31,7 @@ def check(op: Op, arguments) -> None:
         if isinstance(a, Tensor):
             _check_tensor(op, a, value)
         else:
-            _check_attribute(op, a, value)
+            _check_attribute(op.name, a, value)
 
 
 def _check_tensor(op: Op, a: Tensor, value) -> None:
@@ -48,34 +49,52 @@ def _refusal(op: Op, a: Tensor, value) -> ArgumentTypeError:
     return ArgumentTypeError(f"{op.name}: {a.name} must be {wanted}{' or None' if a.optional else ''}, got {type(value).__name__}")
 
 
-def _check_attribute(op: Op, a: Attribute, value) -> None:
+def _check_attribute(who: str, a: Attribute, value) -> None:
     if isinstance(value, _SYMBOLIC.get(a.type, ())):
         return
     if not isinstance(value, _PLAIN[a.type]):
         wanted = "one of " + ", ".join(map(repr, a.values)) if a.values else _WANTED[a.type]
-        raise ArgumentTypeError(f"{op.name}: {a.name} must be {wanted}, got {type(value).__name__}")
+        raise ArgumentTypeError(f"{who}: {a.name} must be {wanted}, got {type(value).__name__}")
     if a.type == "int" and not -(2**63) <= value < 2**63:
-        raise ArgumentError(f"{op.name}: {a.name} is {value}, but must fit into 64 bits")
+        raise ArgumentError(f"{who}: {a.name} is {value}, but must fit into 64 bits")
     if a.type == "float" and isinstance(value, numbers.Integral) and abs(value) > 2**1023:
-        raise ArgumentError(f"{op.name}: {a.name} is a number of {value.bit_length()} bits, but must fit into a float")
+        raise ArgumentError(f"{who}: {a.name} is a number of {value.bit_length()} bits, but must fit into a float")
     if a.type == "enum" and value not in a.values:
-        raise ArgumentError(f"{op.name}: {a.name} is {value!r}, but must be one of {', '.join(a.values)}")
+        raise ArgumentError(f"{who}: {a.name} is {value!r}, but must be one of {', '.join(a.values)}")
     if a.type == "str" and any(c == "\0" or "\ud800" <= c <= "\udfff" for c in value):
-        raise ArgumentError(f"{op.name}: {a.name} is {value!r}, but must be text without NUL characters and lone surrogates")
+        raise ArgumentError(f"{who}: {a.name} is {value!r}, but must be text without NUL characters and lone surrogates")
+
+
+_BOUNDS = {"at_least": (">=", operator.ge), "above": (">", operator.gt), "at_most": ("<=", operator.le), "below": ("<", operator.lt)}
+
+
+def check_options(who: str, op: str, **options) -> None:
+    """For the constructor of a module class, `who`: raises when an option is none that the op takes as its attribute of that name."""
+    attributes = {a.name: a for a in library.op(op).attributes}
+    for name, value in options.items():
+        a = attributes[name]
+        _check_attribute(who, a, value)
+        bounds = [(*_BOUNDS[kind], limit) for kind, limit in a.bounds.items()]
+        if not all(within(value, limit) for _, within, limit in bounds):
+            wanted = " and ".join(f"{sign} {limit:g}" for sign, _, limit in bounds)
+            raise ArgumentError(f"{who}: {name} is {value:g}, but must be {wanted}")
+
+
+def check_sizes(who: str, **sizes) -> None:
+    """The same for sizes."""
+    for name, value in sizes.items():
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+            raise ArgumentTypeError(f"{who}: {name} must be a whole number, got {type(value).__name__}")
+        if not 0 <= value < 2**63:
+            raise ArgumentError(f"{who}: {name} is {value}, but must be >= 0 and fit into 64 bits")
 
 
 def foreign(op: Op, arguments) -> ArgumentError | None:
     """The sentence about a tensor of a kind that no op takes; None when there is none."""
-    found = None
     for a, value in zip(op.inputs, arguments):
         for t in value if isinstance(value, (list, tuple)) else [value]:
-            if not isinstance(t, torch.Tensor):
-                continue
-            if why := _kind(t):
+            if isinstance(t, torch.Tensor) and (why := _kind(t)):
                 return ArgumentError(f"{op.name}: {a.name} is {why}")
-            if found is not None and t.device != found[1]:
-                return ArgumentError(f"{op.name}: {a.name} is on {t.device}, but {found[0]} is on {found[1]}")
-            found = found or (a.name, t.device)
     return None
 
 

@@ -15,11 +15,16 @@ from .._manifest import Op
 
 _REFUSALS = {
     "double": "{backward} has no gradient of its own: {forward} cannot be differentiated a second time",
-    "spent": "{forward} cannot go backward a second time: {backward} writes the gradient over what {forward} saved; call {forward} again",
+    "spent": "{forward} cannot go backward a second time: {backward} has written the gradient over what {forward} saved; pass "
+    "retain_graph=True to the first backward, or call {forward} again",
     "none": "{op} has no gradient: call it under torch.no_grad() or on detached tensors",
     "written": "{op} writes to its arguments and has no gradient: call it under torch.no_grad() or on detached tensors",
     "forward": "{op} has no forward-mode derivative (jvp, dual tensors); reverse mode works",
 }
+
+
+# A private name, though torch's own compiler relies on it. Without it a second backward of such an op is refused, retained or not.
+_graph_is_retained = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: False)
 
 
 def refusal(op: Op, why: str) -> RuntimeError:
@@ -37,11 +42,11 @@ def make_apply(name: str, forward, backward):
 
 def backward_call(backward: Op, plain, in_graph):
     """What a backward calls: `plain` is the op. `in_graph` is for create_graph=True, which alone leaves grad mode on inside a backward;
-    where the op writes its gradients over its inputs, that one works on copies."""
+    where the op writes its gradients over its inputs, that one works on copies, and retain_graph=True needs it too."""
     writes = backward.writes
 
     def call(*arguments):
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or (writes and _graph_is_retained()):
             results = in_graph(*arguments)
             return (results,) if len(writes) == 1 else results
         results = plain(*arguments)

@@ -1,0 +1,70 @@
+"""The checker's strength: planted bugs are killed, by what is meant to see them, and legal variants pass. All of them: `make test-full`."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("KW_BUILD", ROOT / "build"))
+
+# One planted bug for each detector, of a small kernel: what sees it, and what allclose says.
+SAMPLE = {
+    "wrong-result-overwritten": "memory",
+    "swiglu-zeros": "number",
+    "swiglu-nan": "number",
+    "swiglu-stale": "uninit-global",
+    "swiglu-identity": "number",
+    "does-nothing:swiglu.cuh.1": "unwritten-output",
+    "row-ends-unwatched": "global-oob",
+}
+
+
+def mutate(*words, status, folder=None):
+    done = subprocess.run([BUILD / "kw", "mutate", *words], cwd=folder or ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_a_planted_bug_for_each_detector(tmp_path):
+    only = [word for name in SAMPLE for word in ("--only", name)]
+    mutate("swiglu", "swiglu_backward", *only, "--only", "division-in-place", "--quick", "--json", str(tmp_path / "result.json"), status=0)
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert {m["name"]: m["seen_by"] for m in result["mutants"] if m["number"]} == SAMPLE
+    assert result["killed"] == result["planted"] == len(SAMPLE) and result["legal_variants"] == 1 and result["false_alarms"] == 0
+    assert result["naive_allclose"] < len(SAMPLE)
+
+
+def test_a_survivor_and_a_false_alarm_are_told(tmp_path):
+    (tmp_path / "bugs.txt").write_text(
+        "bug no-bug 12\nsays nothing is wrong\nin kw/ops/swiglu/swiglu.cuh\n- return g;\n+ return g + 0;\n"
+        "legal no-variant\nsays the other factor\nin kw/ops/swiglu/swiglu.cuh\n- .value * up; }, gate, up);\n+ .value * gate; }, gate, up);\n")
+    out = mutate("swiglu", "--bugs", str(tmp_path), "--quick", status=1)
+    assert "SURVIVES" in out and "+     return g + 0;" in out and "FALSE ALARM" in out and "0 of 1 planted bugs killed" in out
+
+
+@pytest.mark.parametrize("text, part", [
+    ("bug a\n", "needs a number of the catalogue"),
+    ("bug a 1\nsays b\nin kw/ops/swiglu/swiglu.cuh\n- no such text\n+ c\n", "does not hold: no such text"),
+    ("bug a 1\nsays b\nin kw/ops/swiglu/swiglu.cuh\n- tile\n+ c\n", "holds more than once: tile"),
+    ("hello\n", "begins with bug, legal or rule"),
+])
+def test_bugs_that_do_not_fit(tmp_path, text, part):
+    (tmp_path / "bugs.txt").write_text(text)
+    assert part in mutate("swiglu", "--bugs", str(tmp_path), status=2)
+
+
+def test_nonsense():
+    assert "no planted bug is named like that" in mutate("--only", "there is none", status=2)
+    assert "runs on --device emulate" in mutate("--device", "cuda", status=2)
+
+
+def test_the_corpus():
+    lines = [line.split() for line in mutate("--list", status=0).splitlines()[:-1]]
+    numbers = [int(line[0]) for line in lines]
+    bugs = [n for n in numbers if n]
+    assert len(bugs) >= 80 and numbers.count(0) >= 30
+    assert all(bugs.count(n) <= 0.065 * len(bugs) for n in set(bugs))
+    assert sum(":" in line[1] for line in lines) >= len(bugs) / 2 - 5
+    assert len({line[1] for line in lines}) == len(lines)
