@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs public CUDA programs, unmodified, in the emulator.
+"""Runs public CUDA programs in the emulator, unmodified but for sizes that are cut.
 
     public_programs.py list  --from CHECKOUT             chooses the programs by the rule below and writes the list
     public_programs.py run   --from CHECKOUT [NAME...]   builds and runs them (all, or the named ones); results go into RESULTS
@@ -7,7 +7,7 @@
 
 CHECKOUT is a checkout of HeCBench (github.com/zjin-lcf/HeCBench) at COMMIT. Nothing of it enters this repository.
 
-The rule, fixed before the first run: of the folders src/*-cuda in alphabetical order every third (the first, the fourth, ...) that
+The rule of choice, fixed before the first run: of the folders src/*-cuda in alphabetical order every third (the first, the fourth, ...) that
 - has a Makefile whose target `run` shows, by `make -n -B run`, which sources are compiled and how the program is called, all there,
 - uses no CUDA library but cuBLAS and cuRAND, no thrust, CUB or textures (FOREIGN, a search of its files),
 - is called with numbers, flags, and files that are in its folder;
@@ -277,12 +277,13 @@ def table(args):
     lines = [
         "# Public programs in the emulator",
         "",
-        f"HeCBench at {COMMIT}; the list of {len(chosen)} was committed before the first run, by the rule in `scripts/public_programs.py`, and",
-        f"written by `scripts/public_programs.py table`. {done.get('note', '')}",
+        f"HeCBench at {COMMIT}; the names of the {len(chosen)} were committed before the first run, by the rule in",
+        "`scripts/public_programs.py`; its rule for cutting arguments and the sizes that it cuts in sources by hand came after, when programs",
+        f"had run out of time or memory. Written by `scripts/public_programs.py table`. {done.get('note', '')}",
         "",
         f"Of {len(results)} tried {sum(r['built'] for r in results.values())} were built and {len(ran)} ran to their end; of these "
-        f"{sum(r['check'] == 'passed' for r in ran)} said that their own check passed, {sum(r['check'] == 'failed' for r in ran)} that it failed; "
-        "the others print no verdict that the script knows.",
+        f"{sum(r['check'] == 'passed' for r in ran)} said that their own check passed, "
+        f"{sum(r['check'] == 'failed' for r in ran)} that it failed; the others print no verdict that the script knows.",
         "",
         "| program | arguments | ended | own check | findings |",
         "|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""kw emulate: what programs are written with beyond plain CUDA C++. Each program prints what a GPU computes; each mistake in it is found."""
+"""kw emulate: what programs are written with beyond plain CUDA C++. Each prints what a GPU computes; each mistake in it is found."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,8 @@ OUTPUT = {
     # A graph runs nothing before its launch, and each launch runs it all; a node has its own copy of the arguments.
     "graph": ["while captured 0, waiting refused 1", "three times 14", "by hand 5", "by address 15"],
     "ptx": ["127 192 582 32", "67 f 0 -2 0 3 3e00", "0 products wrong"],
-    # 3e10 becomes the largest unsigned number, 5 << 32 is 0 and -4 >> 32 is -1, as PTX has it; then 31 + 100 * 16 + 1 and 10 * 1000 + 100 * 16 + 4.
+    # 3e10 becomes the largest unsigned number, 5 << 32 is 0 and -4 >> 32 is -1, as PTX has it; then 31 + 100 * 16 + 1 and
+    # 10 * 1000 + 100 * 16 + 4.
     "words": [
         "3.75 2.71875 1 1 -0.3333333 1.414062 0.4769363 0 1.959964 "
         "30405 ffffffff 10101010 f ffffffff fffffffe 0 ffffffff ffffff 1632 11604"
