@@ -39,7 +39,8 @@ def test_a_planted_bug_for_each_detector(tmp_path):
 def test_a_survivor_and_a_false_alarm_are_told(tmp_path):
     (tmp_path / "bugs.txt").write_text(
         "bug no-bug 12\nsays nothing is wrong\nin kw/ops/swiglu/swiglu.cuh\n- return g;\n+ return g + 0;\n"
-        "legal no-variant\nsays the other factor\nin kw/ops/swiglu/swiglu.cuh\n- .value * up; }, gate, up);\n+ .value * gate; }, gate, up);\n")
+        "legal no-variant\nsays the other factor\nin kw/ops/swiglu/swiglu.cuh\n"
+        "- .value * up; }, gate, up);\n+ .value * gate; }, gate, up);\n")
     out = mutate("swiglu", "--bugs", str(tmp_path), "--quick", status=1)
     assert "SURVIVES" in out and "+     return g + 0;" in out and "FALSE ALARM" in out and "0 of 1 planted bugs killed" in out
 
