@@ -7,15 +7,17 @@
 
 CHECKOUT is a checkout of HeCBench (github.com/zjin-lcf/HeCBench) at COMMIT. Nothing of it enters this repository.
 
-The rule of choice, fixed before the first run: of the folders src/*-cuda in alphabetical order every third (the first, the fourth, ...) that
+The rule of choice, fixed before the first run: of the folders src/*-cuda in alphabetical order every third (the first, the fourth, ...)
+that
 - has a Makefile whose target `run` shows, by `make -n -B run`, which sources are compiled and how the program is called, all there,
 - uses no CUDA library but cuBLAS and cuRAND, no thrust, CUB or textures (FOREIGN, a search of its files),
 - is called with numbers, flags, and files that are in its folder;
 the first 60 of these.
 
 Arguments are cut by one rule, because a program for a GPU does more work than a processor can in a minute: the number of repetitions (by
-the program's own usage line, else the last of several numbers) becomes 1; of the other numbers those above 256 become at most 65536 if there is one,
-256 if there are two, 64 if there are more; after a time-out all above 16 are divided by 4 (16 stay), at most twice. LIMIT_S is processor time.
+the program's own usage line, else the last of several numbers) becomes 1; of the other numbers those above 256 become at most 65536 if
+there is one, 256 if there are two, 64 if there are more; after a time-out all above 16 are divided by 4 (16 stay), at most twice. LIMIT_S
+is processor time.
 """
 
 import argparse
@@ -146,7 +148,10 @@ def choose(args):
         else:
             programs.append({"name": name, **what, **({"set": SIZES[name]} if SIZES.get(name) else {})})
     args.list.write_text(
-        json.dumps({"commit": COMMIT, "programs": programs, "left_out": left_out}, indent=1).replace("\n    ", " ").replace("\n   ]", "]") + "\n"
+        json.dumps({"commit": COMMIT, "programs": programs, "left_out": left_out}, indent=1)
+        .replace("\n    ", " ")
+        .replace("\n   ]", "]")
+        + "\n"
     )
     print(f"{len(programs)} programs, {len(left_out)} left out on the way")
 
@@ -174,7 +179,9 @@ def usage_of(folder, sources):
     return "".join(re.findall(r'"([^"]*)"', text[at.start() - 12 : at.start() + 400].split(";")[0])) if at else ""
 
 
-GOOD = re.compile(r"\bpass(ed)?\b|\bsuccess(ful|fully)?\b|\bcorrect\b|\bok\b|\bverified\b|\bno (errors|mismatch)|results? match|\bvalid\b", re.I)
+GOOD = re.compile(
+    r"\bpass(ed)?\b|\bsuccess(ful|fully)?\b|\bcorrect\b|\bok\b|\bverified\b|\bno (errors|mismatch)|results? match|\bvalid\b", re.I
+)
 BAD = re.compile(r"\bfail(ed|ure|s)?\b|\bmismatch|\bincorrect\b|\binvalid\b|\bwrong\b|\bnan\b|results? (do not|don't|differ)", re.I)
 
 
@@ -263,7 +270,8 @@ def run(args):
         results[program["name"]] = result
         (args.logs / program["name"]).write_text(f"{out}\n---- stderr\n{err}\n")
         kinds = sorted({f["kind"] for f in result["findings"]})
-        print(f"{program['name']:28} {result['ended']:12} check {result['check']:7} {result['seconds']:6} s  {' '.join(result['arguments'])}  {kinds}", flush=True)
+        line = f"{program['name']:28} {result['ended']:12} check {result['check']:7} {result['seconds']:6} s"
+        print(f"{line}  {' '.join(result['arguments'])}  {kinds}", flush=True)
         ordered = [results[p["name"]] for p in chosen if p["name"] in results]
         args.results.write_text(json.dumps({"commit": COMMIT, "programs": ordered}, indent=1) + "\n")
 
@@ -278,8 +286,8 @@ def table(args):
         "# Public programs in the emulator",
         "",
         f"HeCBench at {COMMIT}; the names of the {len(chosen)} were committed before the first run, by the rule in",
-        "`scripts/public_programs.py`; its rule for cutting arguments and the sizes that it cuts in sources by hand came after, when programs",
-        f"had run out of time or memory. Written by `scripts/public_programs.py table`. {done.get('note', '')}",
+        "`scripts/public_programs.py`; its rule for cutting arguments and the sizes that it cuts in sources by hand came after, when",
+        f"programs had run out of time or memory. Written by `scripts/public_programs.py table`. {done.get('note', '')}",
         "",
         f"Of {len(results)} tried {sum(r['built'] for r in results.values())} were built and {len(ran)} ran to their end; of these "
         f"{sum(r['check'] == 'passed' for r in ran)} said that their own check passed, "
