@@ -267,6 +267,34 @@ __device__ inline void cluster(const float* x, float* y, bool start, bool end) {
   y[blockIdx.x * 32 + threadIdx.x] = peer[tid()];
   if (end) kwemu_cluster_barrier();
 }
+// Each block sends its 32 values to the other one (st.async), and reads what has come.
+__device__ inline void mail(const float* x, float* y, unsigned bytes, bool wait, bool twice) {
+  __shared__ float inbox[32];
+  __shared__ u64 box;
+  if (threadIdx.x == 0) kwemu_mbarrier_init(&box, 1);
+  kwemu_cluster_barrier();
+  const unsigned peer = kwemu_cluster_rank() ^ 1;
+  for (int turn = 0; turn < (twice ? 2 : 1); turn++) {
+    if (threadIdx.x == 0) kwemu_mbarrier_arrive(&box, bytes);
+    const float value = x[tid()] + (float)turn;
+    kwemu_send_async(kwemu_map_shared(&inbox[threadIdx.x], peer), &value, 4, kwemu_map_shared(&box, peer));
+    if (wait) kwemu_mbarrier_wait(&box, (unsigned)turn);
+    y[tid()] = inbox[31 - threadIdx.x];  // the second letter may come while another thread still reads the first
+  }
+}
+extern "C" __global__ void mail_without_wait(ARGS) { mail(x, y, 128, false, false); }
+extern "C" __global__ void mail_wrong_bytes(ARGS) { mail(x, y, 132, true, false); }
+extern "C" __global__ void mail_over_unread_mail(ARGS) { mail(x, y, 128, true, true); }
+extern "C" __global__ void mail_once(ARGS) { mail(x, y, 128, true, false); }
+extern "C" __global__ void mail_to_two_blocks(ARGS) {
+  __shared__ float inbox[32];
+  __shared__ u64 box;
+  if (threadIdx.x == 0) kwemu_mbarrier_init(&box, 1);
+  kwemu_cluster_barrier();
+  const float value = x[tid()];
+  kwemu_send_async(&inbox[threadIdx.x], &value, 4, kwemu_map_shared(&box, kwemu_cluster_rank() ^ 1));
+  kwemu_cluster_barrier();
+}
 extern "C" __global__ void cluster_read_at_once(ARGS) { cluster(x, y, false, true); }
 extern "C" __global__ void cluster_exit_early(ARGS) { cluster(x, y, true, false); }
 extern "C" __global__ void cluster_read(ARGS) { cluster(x, y, true, true); }
