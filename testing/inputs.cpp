@@ -268,8 +268,8 @@ std::vector<Case> shape_cases(const Op& op, const Scope& scope) {
   }
   // One of the longest rows that ops promise, on slow devices too: two seconds in the emulator.
   Scope long_rows = scope;
-  if (!scope.quick) long_rows.largest = std::max<int64_t>(scope.largest, 1 << 20);  // of a packed op too
-  add_cases(op, long_rows, out, types[turn++ % types.size()], {{1}, 1 << 19}, 0);
+  if (!scope.quick) long_rows.largest = std::max<int64_t>(scope.largest, 2 * scope.longest);  // of a packed op too
+  add_cases(op, long_rows, out, types[turn++ % types.size()], {{1}, scope.longest}, 0);
   return out;
 }
 

@@ -39,6 +39,7 @@ int64_t row_count(const Op& op, const Arguments& arguments);
 
 struct Scope {                // how much of it
   int64_t largest = 1 << 20;  // elements of one tensor
+  int64_t longest = 1 << 19;  // elements of the one row that is as long as ops promise, beyond `largest` unless quick
   bool quick = false;
   uint64_t seed = 1;
 };

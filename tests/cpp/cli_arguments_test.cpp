@@ -107,7 +107,7 @@ void cases() {
   // Shape expressions come out: N/2 never meets an odd N. Every layer has cases, and none is larger than asked.
   const Op& op = get_op("args_half");
   test::Scope scope;
-  scope.largest = 5000;
+  scope.largest = 5000, scope.longest = 2000;
   int64_t most = 0;
   for (const auto& list :
        {test::shape_cases(op, scope), test::dtype_cases(op, scope), test::value_cases(op, scope), test::layout_cases(op, scope)}) {

@@ -98,9 +98,10 @@ void test_programs() {
   KW_EXPECT(no_kernel.log.find("name expression 'absent<int>'") != std::string::npos);
   Program option("extern \"C\" __global__ void k() {}\n", {}, {}, {"--gpu-architecture=sm_12"});
   KW_EXPECT_EQ(option.result, NVRTC_ERROR_INVALID_OPTION);
-  Program ptx("extern \"C\" __global__ void k(int* p) {\n  asm volatile(\"mov.u32 %0, 1;\" : \"=r\"(*p));\n}\n");
+  Program ptx("extern \"C\" __global__ void k(int* p) {\n  asm volatile(\"wgmma.fence.sync.aligned;\");\n}\n");
   KW_EXPECT_EQ(ptx.result, NVRTC_ERROR_COMPILATION);
-  KW_EXPECT(ptx.log.find("folder/test.cu:2: error: inline assembly") != std::string::npos);
+  KW_EXPECT(ptx.log.find("folder/test.cu:2:") != std::string::npos &&
+            ptx.log.find("no PTX for instruction wgmma.fence") != std::string::npos);
   // GCC observes no struct that is passed by value to a function that it did not inline
   const std::string passing = "struct S { float v[8]; };\n__device__ __noinline__ float f(S s, int i) { return s.v[i]; }\n";
   Program unobserved(passing + "extern \"C\" __global__ void k(S* p, float* y, int i) { y[0] = f(p[1], i); }\n");

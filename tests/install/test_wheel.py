@@ -157,6 +157,9 @@ def all_verbs(environment: Environment, hide) -> None:
     assert "198" in kw("emulate", "twice.cu")
     (home / "twice.cu").write_text(PROGRAM.replace("i < n", "i <= n"))
     assert "twice.cu" in kw("emulate", "twice.cu", status=1)
+    (home / "bugs").mkdir()
+    (home / "bugs" / "one.txt").write_text("bug an-edit 4\nsays a sum forgets its turn\nin kw/device/row.cuh\n- % 8;\n+ % 1;\n")
+    assert "an-edit" in kw("mutate", "--list", "--bugs", home / "bugs")
     assert set(re.findall(r"^  kw ([a-z]+)", kw("--help"), re.M)) <= tried
 
 
