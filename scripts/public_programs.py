@@ -37,7 +37,7 @@ LIST = ROOT / "benchmarks" / "public_programs.json"
 RESULTS = ROOT / "benchmarks" / "results" / "public-programs.json"
 PAGE = ROOT / "docs" / "public-programs.md"
 KW = Path(os.environ.get("KW_BUILD", ROOT / "build")).resolve() / "kw"
-LIMIT_S = int(os.environ.get("LIMIT_S", 60))
+LIMIT_S = int(os.environ.get("KW_LIMIT_S", 60))
 MOST_MEMORY = 6 << 30
 FOREIGN = re.compile(
     r"#\s*include\s*[<\"](cub/|thrust/|cusparse|cufft|cusolver|cudnn|nccl|mpi\.|cutlass|cute/|nvrtc|nvtx|nvToolsExt|nvml|npp|nvshmem"

@@ -34,7 +34,7 @@ std::atomic<int> chosen{unset};
 const char* isa_name(Isa isa) { return isa == Isa::avx512 ? "avx512" : isa == Isa::avx2 ? "avx2" : "baseline"; }
 
 bool has_isa(Isa isa) {
-#if defined(__x86_64__)
+#ifdef KW_WIDE_ISAS
   // The builtin looks at the operating system's support (XCR0) too.
   if (isa == Isa::avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
   if (isa == Isa::avx512)
