@@ -3,10 +3,8 @@
     python benchmarks/canonical_tree.py build/kw rms_norm rms_norm_backward
 
 Writes a copy of the device code whose row words add as a tile would on its own (each thread one running sum, shuffles within a warp, then
-one
-value per warp), lets KW_KERNEL_PATH point to it, and runs `kw bench` on both, in turns, so that a clock that drifts meets both. Needs a
-GPU.
---write FOLDER only writes that copy.
+one value per warp), lets KW_KERNEL_PATH point to it, and runs `kw bench` on both, in turns, so that a clock that drifts meets both. Needs
+a GPU. --write FOLDER only writes that copy.
 """
 
 import argparse
@@ -22,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # (file, what stands there, what the tile would do on its own)
 EDITS = [
-    ("kw/device/row.cuh", "static constexpr int lanes = detail::least(vectors, 1024 / threads);", "static constexpr int lanes = 1;"),
+    ("kw/device/row.cuh", "static constexpr int lanes = detail::least(vectors, tree / threads);", "static constexpr int lanes = 1;"),
     (
         "kw/device/reduce.cuh",
         """  const int group = threadIdx.x / threads, thread = threadIdx.x % threads, lane = threadIdx.x % 32;
@@ -53,10 +51,10 @@ def write(folder: Path) -> None:
         (folder / name).write_text(text.replace(canonical, native))
 
 
-def bench(kw: str, ops: list[str], kernels: Path) -> dict[tuple[str, str], float]:
+def bench(kw: str, ops: list[str], kernels: Path, min_time: str) -> dict[tuple[str, str], float]:
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results.json"
-        command = [kw, "bench", *ops, "--device", "cuda", "--json", str(results)]
+        command = [kw, "bench", *ops, "--device", "cuda", "--min-time", min_time, "--json", str(results)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "KW_KERNEL_PATH": str(kernels)})
         return {(c["op"], c["arguments"]): c["median_us"] for c in json.loads(results.read_text())["cases"]}
 
@@ -66,6 +64,7 @@ def main() -> None:
     parser.add_argument("kw", nargs="?")
     parser.add_argument("ops", nargs="*")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--min-time", default="0.2", help="seconds of `kw bench` for one case")
     parser.add_argument("--write", type=Path)
     arguments = parser.parse_args()
     if arguments.write:
@@ -74,8 +73,8 @@ def main() -> None:
         write(Path(folder))
         runs = {"canonical": [], "native": []}
         for _ in range(arguments.rounds):
-            runs["canonical"].append(bench(arguments.kw, arguments.ops, ROOT))
-            runs["native"].append(bench(arguments.kw, arguments.ops, Path(folder)))
+            runs["canonical"].append(bench(arguments.kw, arguments.ops, ROOT, arguments.min_time))
+            runs["native"].append(bench(arguments.kw, arguments.ops, Path(folder), arguments.min_time))
     print("median of the rounds' medians, us: canonical tree, tile's own, difference")
     costs = []
     for case in runs["canonical"][0]:

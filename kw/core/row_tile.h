@@ -41,6 +41,9 @@ inline bool covers(const TunedTile& t, int64_t need) {
 
 // Elements of one vector, and the widest access that divides every row's address and length.
 inline int32_t vector_elements(DType dtype) { return std::max(1, 16 / dtype_bytes(dtype)); }
+inline int64_t row_vectors(DType dtype, int64_t length) {  // that a row takes, the last one perhaps in part
+  return std::max<int64_t>(1, (length + vector_elements(dtype) - 1) / vector_elements(dtype));
+}
 inline int32_t access_bytes(const Problem& p, DType dtype, int64_t length) {
   const int64_t bytes = length * dtype_bytes(dtype);
   return std::max<int32_t>(dtype_bytes(dtype), std::gcd(p.alignment(), bytes | 16));
@@ -55,7 +58,7 @@ inline int32_t access_bytes(const Problem& p, DType dtype, int64_t length) {
 inline std::optional<RowTile> choose_row_tile(std::span<const TunedTile> tuned, const Problem& p, DType dtype, int64_t length,
                                               int32_t registers) {
   const int32_t vec = vector_elements(dtype), align = access_bytes(p, dtype, length);
-  const int64_t need = std::max<int64_t>(1, (length + vec - 1) / vec);  // vectors of a row
+  const int64_t need = row_vectors(dtype, length);
   for (const TunedTile& t : tuned)
     if (dtype_bytes(t.dtype) == dtype_bytes(dtype) && covers(t, need)) return RowTile{t.threads, t.rows, t.vectors, vec, align, t.blocks};
   constexpr int32_t registers_per_sm = 65536;  // of every GPU from sm_75 on
@@ -74,9 +77,26 @@ inline std::optional<RowTile> choose_row_tile(std::span<const TunedTile> tuned, 
   return std::nullopt;
 }
 
-// Virtual lanes of the canonical tree for rows of `need` vectors: enough for a cluster of blocks to have 4 to 8 vectors in a thread.
+// Virtual lanes of the canonical tree for rows of `need` vectors, by which a kernel may be any that takes them: enough for a cluster of
+// blocks to have 4 to 8 vectors in a thread.
 inline int32_t row_tree(int64_t need) {
   return static_cast<int32_t>(std::clamp<uint64_t>(std::bit_ceil(static_cast<uint64_t>((need + 3) / 4)), 1024, 4096));
+}
+
+// Places of a ring (kw/device/row_ring.cuh) that fit into a block's shared memory beside its sums; a place is 16 bytes of each of `tensors`
+// tensors for each thread. With f64, a thread's sums are twice as wide.
+inline int32_t ring_slots(const RowTile& tile, const kw_device_facts& gpu, DType dtype, int32_t tensors) {
+  const auto threads = static_cast<int32_t>(tile.block());
+  const bool wide = dtype == KW_F64;
+  const int32_t sums = threads * (wide ? 32 : 16) + (tile.cluster > 1 ? 4096 : 0), reserved = wide ? 3072 : 1024;
+  return (std::min(gpu.shared_per_sm / tile.blocks - reserved, gpu.shared_per_block) - sums) / (threads * 16 * tensors);
+}
+
+// Teams, of the `cluster` blocks that share a row, that a GPU runs at once. Clusters stay inside a GPC, whose multiprocessors 4 or more do
+// not always divide: an H200 with 132 runs clusters of 4 and 8 on 120, of 16 on 112.
+inline int64_t teams_at_once(const RowTile& tile, const kw_device_facts& gpu) {
+  const int64_t blocks = int64_t{gpu.sm_count} * tile.blocks, stranded = tile.cluster > 8 ? 20 : tile.cluster > 2 ? 12 : 0;
+  return std::max<int64_t>(1, (blocks - blocks * stranded / 132) / tile.cluster);
 }
 
 // Shared memory of a block beside the rows: its threads' sums, of 16 bytes at most, what the cluster sends, and the driver's own 1 KiB.
@@ -100,11 +120,13 @@ inline std::optional<RowTile> spread_row_tile(const Problem& p, const kw_device_
   const int64_t own = bytes / cluster + sums_bytes(1024 / cluster);
   if (own > gpu.shared_per_block) return std::nullopt;
   const auto blocks = static_cast<int32_t>(std::min<int64_t>(gpu.shared_per_sm / own, cluster));
-  return RowTile{1024, 1, vectors, vec, 16, std::max(blocks, 1), cluster};  // at most 1024 threads: 64 registers each
+  // At most 1024 threads: 64 registers each.
+  return RowTile{1024, 1, vectors, vec, 16, std::max(blocks, 1), cluster, row_tree(length / vec)};
 }
 
 // The tile with which a kernel goes over a longer row piece by piece: whole rounds of the virtual lanes of row.cuh.
-inline RowTile long_row_tile(const Problem& p, DType dtype, int64_t length, int32_t vectors, int32_t blocks, int32_t tree = 1024) {
+inline RowTile long_row_tile(const Problem& p, DType dtype, int64_t length, int32_t vectors, int32_t blocks) {
+  const int32_t tree = row_tree(row_vectors(dtype, length));
   return {512, 1, std::max(vectors, tree / 512), vector_elements(dtype), access_bytes(p, dtype, length), blocks, 1, tree};
 }
 

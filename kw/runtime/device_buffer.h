@@ -1,5 +1,6 @@
 // Device memory for tools and tests, on a GPU or the emulator. The library itself never allocates.
 #pragma once
+#include <map>
 #include <utility>
 
 #include "kw/runtime/context.h"
@@ -53,6 +54,32 @@ class DeviceBuffer {
   int device_;
   size_t bytes_;
   CUdeviceptr address_ = 0;
+};
+
+// The same by address, for those who hold plain pointers. Addresses may lie inside a buffer.
+class DeviceMemory {
+ public:
+  explicit DeviceMemory(int device) : device_(device) {}
+  void* allocate(size_t bytes) {  // an address of its own also for 0 bytes
+    DeviceBuffer buffer(device_, bytes ? bytes : 1);
+    void* p = buffer.data();
+    buffers_.emplace(p, std::move(buffer));
+    return p;
+  }
+  void free(void* memory) { buffers_.erase(memory); }
+  // Finished on return; wait for other streams first.
+  void upload(void* to, const void* from, size_t bytes) const {
+    ContextGuard guard(driver(), device_);
+    if (bytes) check(driver(), driver().cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(to), from, bytes), "copying to the device");
+  }
+  void download(void* to, const void* from, size_t bytes) const {
+    ContextGuard guard(driver(), device_);
+    if (bytes) check(driver(), driver().cuMemcpyDtoH(to, reinterpret_cast<CUdeviceptr>(from), bytes), "copying from the device");
+  }
+
+ private:
+  int device_;
+  std::map<void*, DeviceBuffer> buffers_;
 };
 
 }  // namespace kw

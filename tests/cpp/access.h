@@ -2,7 +2,6 @@
 // every sector is used in full and no bank conflicts is part of every statement.
 #pragma once
 #include <algorithm>
-#include <map>
 
 #include "kw/core/op.h"
 #include "kw/runtime/device.h"
@@ -17,26 +16,15 @@ class EmulatedDevice final : public Device {
  public:
   const char* name() const override { return "emulate"; }
   int32_t type() const override { return KW_CUDA; }
-  void* allocate(size_t bytes) override {
-    DeviceBuffer buffer(0, bytes ? bytes : 1);
-    void* p = buffer.data();
-    buffers_.emplace(p, std::move(buffer));
-    return p;
-  }
-  void free(void* memory) override { buffers_.erase(memory); }
-  void upload(void* device, const void* host, size_t bytes) override {
-    ContextGuard guard(driver(), 0);
-    if (bytes) check(driver(), driver().cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(device), host, bytes), "copying to the device");
-  }
-  void download(void* host, const void* device, size_t bytes) override {
-    ContextGuard guard(driver(), 0);
-    if (bytes) check(driver(), driver().cuMemcpyDtoH(host, reinterpret_cast<CUdeviceptr>(device), bytes), "copying from the device");
-  }
+  void* allocate(size_t bytes) override { return memory_.allocate(bytes); }
+  void free(void* memory) override { memory_.free(memory); }
+  void upload(void* device, const void* host, size_t bytes) override { memory_.upload(device, host, bytes); }
+  void download(void* host, const void* device, size_t bytes) override { memory_.download(host, device, bytes); }
   void run(const Bound& bound) override { execute(bound); }
   bool watches_bounds() const override { return true; }
 
  private:
-  std::map<void*, DeviceBuffer> buffers_;
+  DeviceMemory memory_{0};
 };
 
 // `arguments` as `kw plan` takes them. `known`: where sectors or banks are not used in full and the room says why, "global store at

@@ -1,7 +1,9 @@
 """Valid inputs for any op, made from its contract alone."""
 
 import itertools
+from pathlib import Path
 
+import pytest
 import torch
 
 import kernelwright.torch
@@ -29,6 +31,12 @@ def wanted(op: Op, arguments) -> list[torch.Tensor]:
 def spends(op: Op) -> bool:
     """Whether its backward writes the gradient over what the forward saved, so that it runs once."""
     return bool(op.gradient) and bool(next(o for o in all_ops() if o.name == op.gradient.op).writes)
+
+
+def needs_room(name: str):
+    """For a test of a room's own functions: it runs unless this tree has no such room (rooms can be deleted)."""
+    there = (Path(__file__).resolve().parents[2] / "kw" / "ops" / name).is_dir()
+    return pytest.mark.skipif(not there, reason=f"kw/ops/{name} is not in this tree")
 
 
 def devices_of(op: Op) -> list[str]:
@@ -64,8 +72,9 @@ def make_tensor(t: Tensor, op: Op, dims, types, device="cpu", grad=False):
             shape.append(_size(op, place, dims))
     dtype = DTYPES[_dtype(t.element, types)]
     if dtype.is_floating_point:
-        x = torch.randn(shape, device=device).to(dtype)
-        return x.requires_grad_(grad)
+        if op.gradient and t.name not in differentiable(op):  # weights and divisors: were they of both signs, their sum could be near zero
+            return torch.rand(shape, device=device).add(0.5).to(dtype)
+        return torch.randn(shape, device=device).to(dtype).requires_grad_(grad)
     return torch.randint(0, 2, shape, device=device).to(dtype)  # within any dimension of two and more
 
 

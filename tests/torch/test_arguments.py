@@ -99,10 +99,12 @@ class TestTensors:
         assert op.inputs[i].name in text
 
 
-def test_devices_of_others():
+def test_devices_of_others(monkeypatch):
     """Torch's own answer to a tensor of another device, two pages about keys, becomes a sentence. There is no such device here."""
+    from torch._subclasses import fake_tensor
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+    monkeypatch.setattr(fake_tensor, "init_gpu_context", lambda device: None)  # where there is a GPU, torch would start that device
     op, answer = PUBLIC[0], NotImplementedError(f"Could not run 'kernelwright::{PUBLIC[0].name}' with arguments from the 'XPU' backend.")
     arguments = good(op)
     assert own_error(op, arguments, answer) is answer
@@ -171,15 +173,17 @@ def test_a_tensor_that_wants_a_gradient_is_no_number():
             refused(op, arguments, kernelwright.ArgumentTypeError, f"{op.arguments[i].name} must be a number, got Parameter")
 
 
+def like_the_first(op) -> list[int]:
+    """The other inputs of its shape and dtype."""
+    shapes = [(t.shape, str(t.element)) for t in op.inputs]
+    return [i for i in range(1, len(shapes)) if shapes[i] == shapes[0]]
+
+
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("op", [op for op in PUBLIC if op.gradient], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in PUBLIC if op.gradient and like_the_first(op)], ids=lambda op: op.name)
 def test_one_tensor_as_several_arguments(op, way):
     """The result and every gradient are those of equal copies."""
-    types = s.dtype_choices(op)[-1]
-    shapes = [(t.shape, str(t.element)) for t in op.inputs]
-    same = [i for i in range(1, len(op.inputs)) if shapes[i] == shapes[0]]
-    if not same:
-        pytest.skip("no two inputs look alike")
+    types, same = s.dtype_choices(op)[-1], like_the_first(op)
     one = s.sample(op, types, (3,), 8)
     for i in same:
         one[i] = one[0]

@@ -107,10 +107,9 @@ def test_the_fast_path_serves_autocast():
     assert watch.fast == ["test_blend", "test_blend_backward"] and not watch.dispatched
 
 
+@s.needs_room("swiglu")
 def test_models_in_autocast():
     """A bf16 projection beside f32 parameters and an f32 residual, as autocast makes them."""
-    if not hasattr(kt, "GatedMLP"):
-        pytest.skip("the room is not there")
     mlp, x = kt.GatedMLP(16, 24), torch.randn(5, 16)
     with torch.autocast("cpu", torch.bfloat16):
         assert mlp(x).dtype == torch.bfloat16

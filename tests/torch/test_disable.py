@@ -44,9 +44,10 @@ def test_values_and_gradients_agree_with_ours(op, way, disable):
     for types in s.dtype_choices(op) if way == "eager" else s.dtype_choices(op)[-1:]:
         for absent, attributes in itertools.product(([], optional) if optional else ([],), s.attribute_choices(op)):
             torch._dynamo.reset()
-            tensors = s.sample(op, types, (7,), 64, absent, grad=True)[: len(op.inputs)]
-            inputs = s.wanted(op, tensors)
-            tensors = [t if t is None or t.requires_grad else t.abs() for t in tensors]  # weights of both signs would cancel in sums
+            # Small values: with a softcap of 0.25, larger ones saturate tanh, and 1 - t * t is then 50 (torch) to 70 (ours) roundings off.
+            tensors = s.sample(op, types, (7,), 64, absent)[: len(op.inputs)]
+            tensors = [t / 8 if t is not None and t.is_floating_point() else t for t in tensors]
+            inputs = [t.requires_grad_() for t in s.wanted(op, tensors)]
             arguments = [*tensors, *attributes]
             before = calls()
             plain = tupled(call(*arguments))
@@ -65,10 +66,9 @@ def test_values_and_gradients_agree_with_ours(op, way, disable):
                 assert_close(a, b.double(), f"gradient of {what}", roundings=16.0, dtype=through)
 
 
+@s.needs_room("cross_entropy")
 def test_a_target_that_does_not_count_has_no_weight(disable):
     """None counts: NaN as in torch, and as ours."""
-    if not hasattr(kt, "cross_entropy"):
-        pytest.skip("the room is not there")
     logits, target, weight = torch.randn(4, 9), torch.tensor([-100, 3, -100, 8]), torch.rand(9)
     options = dict(weight=weight, label_smoothing=0.1, z_loss=0.01, softcap=5.0)
     ours = [kt.cross_entropy(logits, target, **options), kt.cross_entropy_unreduced(logits, target, **options)]
@@ -77,10 +77,9 @@ def test_a_target_that_does_not_count_has_no_weight(disable):
     assert kt.cross_entropy(logits, torch.full_like(target, -100)).isnan()
 
 
+@s.needs_room("rms_norm")
 def test_both_orders_of_rounding(disable):
     """Half a rounding apart, so the bits tell."""
-    if not hasattr(kt, "rms_norm"):
-        pytest.skip("the room is not there")
     disable("rms_norm,add_rms_norm")
     x, w = torch.randn(8, 512).bfloat16(), torch.rand(512).bfloat16() * 7
     twice = kt.rms_norm(x, w, rounding="before_weight")

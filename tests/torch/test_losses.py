@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import pytest
+import samples as s
 import torch
 import torch.nn.functional as F
 from conftest import DEVICES
@@ -11,7 +12,7 @@ from conftest import DEVICES
 import kernelwright
 import kernelwright.torch as kt
 
-pytestmark = pytest.mark.skipif(not hasattr(kt, "CrossEntropyLoss"), reason="the room is not there")
+pytestmark = s.needs_room("cross_entropy")
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
 

@@ -3,6 +3,7 @@
 import importlib
 
 import pytest
+import samples as s
 import torch
 import torch.nn.functional as F
 from conftest import DEVICES
@@ -51,7 +52,7 @@ def test_equal_to_torch(name, device):
     torch.testing.assert_close(compiled(x), a, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.skipif(not hasattr(kt, "AddRMSNorm"), reason="the room is not there")
+@s.needs_room("rms_norm")
 @pytest.mark.parametrize("device", DEVICES)
 def test_norm_of_a_sum(device):
     norm = kt.AddRMSNorm(32, offset=1.0, rounding="before_weight", device=device, dtype=torch.bfloat16)
@@ -63,7 +64,7 @@ def test_norm_of_a_sum(device):
     assert torch.equal(dx, dresidual) and dx.data_ptr() != x.data_ptr()
 
 
-@pytest.mark.skipif(not hasattr(kt, "SwiGLU"), reason="the room is not there")
+@s.needs_room("swiglu")
 def test_halves():
     x = torch.randn(3, 64)
     assert torch.equal(kt.SwiGLU()(x), kt.SwiGLU()(x[:, :32].contiguous(), x[:, 32:].contiguous()))

@@ -83,10 +83,9 @@ def test_each_argument_wrong_in_turn(name, argument):
         function(name)(**good)
 
 
+@s.needs_room("cross_entropy")
 def test_arguments_of_modules_calls():
     """What a module is given when it runs is the op's, but for a divisor, which may be a number."""
-    if not hasattr(kt, "CrossEntropyLoss"):
-        pytest.skip("the room is not there")
     logits, target = torch.randn(2, 5), torch.tensor([0, 4])
     loss = kt.CrossEntropyLoss()
     for divisor, text in (("x", "must be a number, a torch.Tensor or None, got str"), (torch.ones(2), "has shape [2], but must be of one")):

@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <map>
-
 #include "kw/cpu/isa.h"
 #include "kw/cpu/parallel.h"
 #include "kw/runtime/device.h"
@@ -63,21 +61,10 @@ class Gpu final : public test::Device {
   }
   const char* name() const override { return count_ ? "emulate" : "cuda"; }
   int32_t type() const override { return KW_CUDA; }
-  void* allocate(size_t bytes) override {
-    DeviceBuffer buffer(0, bytes ? bytes : 1);
-    void* p = buffer.data();
-    buffers_.emplace(p, std::move(buffer));
-    return p;
-  }
-  void free(void* memory) override { buffers_.erase(memory); }
-  void upload(void* device, const void* host, size_t bytes) override {
-    ContextGuard guard(driver(), 0);
-    if (bytes) check(driver(), driver().cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(device), host, bytes), "copying to the device");
-  }
-  void download(void* host, const void* device, size_t bytes) override {
-    ContextGuard guard(driver(), 0);
-    if (bytes) check(driver(), driver().cuMemcpyDtoH(host, reinterpret_cast<CUdeviceptr>(device), bytes), "copying from the device");
-  }
+  void* allocate(size_t bytes) override { return memory_.allocate(bytes); }
+  void free(void* memory) override { memory_.free(memory); }
+  void upload(void* device, const void* host, size_t bytes) override { memory_.upload(device, host, bytes); }
+  void download(void* host, const void* device, size_t bytes) override { memory_.download(host, device, bytes); }
   void run(const Bound& bound) override {
     execute(bound);
     ContextGuard guard(driver(), 0);
@@ -105,7 +92,7 @@ class Gpu final : public test::Device {
   int repeats() const override { return count_ ? 2 : 250; }
 
  private:
-  std::map<void*, DeviceBuffer> buffers_;
+  DeviceMemory memory_{0};
   int (*count_)() = nullptr;
   const char* (*text_)(int) = nullptr;
   void (*clear_)() = nullptr;

@@ -9,10 +9,3 @@
 #define KWEMU_FROM_DOUBLE __double2half
 #define KWEMU_PAIR __halves2half2
 #include <half_functions.h>
-#undef KWEMU_NAME
-#undef KWEMU_H
-#undef KWEMU_H2
-#undef KWEMU_TO
-#undef KWEMU_FROM
-#undef KWEMU_FROM_DOUBLE
-#undef KWEMU_PAIR

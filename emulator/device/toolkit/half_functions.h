@@ -1,6 +1,7 @@
 #line 2 "kwemu_half_functions.h"
 // What the toolkit's header of a 16-bit float gives only to nvcc: computed in float and rounded. Included once for each such type, with
-// KWEMU_H, KWEMU_H2 (the types), KWEMU_NAME (half, bfloat16), KWEMU_TO, KWEMU_FROM (float conversions), KWEMU_PAIR (two to a pair).
+// KWEMU_H, KWEMU_H2 (the types), KWEMU_NAME (half, bfloat16), KWEMU_TO, KWEMU_FROM, KWEMU_FROM_DOUBLE (conversions),
+// KWEMU_PAIR (two to a pair); it undefines them.
 #define KWEMU_HF KWEMU_INLINE
 KWEMU_HF KWEMU_H2 kwemu_pair(KWEMU_H a, KWEMU_H b) { return KWEMU_PAIR(a, b); }
 // clang-format off
@@ -68,4 +69,11 @@ KWEMU_HALF_TO_ALL(ru)
 #undef KWEMU_NAMED
 #undef KWEMU_PASTE4
 #undef KWEMU_HF
+#undef KWEMU_NAME
+#undef KWEMU_H
+#undef KWEMU_H2
+#undef KWEMU_TO
+#undef KWEMU_FROM
+#undef KWEMU_FROM_DOUBLE
+#undef KWEMU_PAIR
 // clang-format on

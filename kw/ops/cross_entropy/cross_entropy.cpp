@@ -91,18 +91,14 @@ std::optional<RowTile> shared_tile(const Problem& p, const kw_device_facts& gpu,
   const int32_t threads = bytes <= 40 << 10   ? 128
                           : bytes <= 72 << 10 ? 256
                                               : 512,
-                cluster = threads == 512 ? 2 : 1, vec = vector_elements(type), tree = row_tree(length / vec);
-  const auto with_tree = [&](std::optional<RowTile> tile) {
-    if (tile) tile->tree = tree;
-    return tile;
-  };
+                cluster = threads == 512 ? 2 : 1, vec = vector_elements(type);
   if (bytes > in_shared || gpu.arch < 80 || access_bytes(p, type, length) != 16 || (cluster > 1 && gpu.arch < 90))
-    return with_tree(spread_row_tile(p, gpu, type, length, 1, 1));
+    return spread_row_tile(p, gpu, type, length, 1, 1);
   const auto vectors = static_cast<int32_t>((length + int64_t{threads} * vec - 1) / (int64_t{threads} * vec));
   const int64_t own = int64_t{vectors} * threads * 16 / cluster + sums_bytes(threads / cluster);
   if (own > gpu.shared_per_block) return std::nullopt;
   const int64_t blocks = std::min<int64_t>(gpu.shared_per_sm / own, 1024 / (threads / cluster));  // 64 registers each
-  return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster, tree};
+  return RowTile{threads, 1, vectors, vec, 16, static_cast<int32_t>(std::max<int64_t>(blocks, 1)), cluster, row_tree(length / vec)};
 }
 
 // The same for rows that are not aligned (kw/device/window.cuh).
@@ -117,7 +113,7 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
   }
   const int64_t vectors = (need + threads - 1) / threads;
   RowTile tile{
-      threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster, row_tree((length + vec - 1) / vec)};
+      threads, 1, static_cast<int32_t>(std::min<int64_t>(vectors, 4096)), vec, align, 1, cluster, row_tree(row_vectors(type, length))};
   const int32_t block = threads / cluster;
   const int64_t sums =
       int64_t{block > 256 ? block + 128 : 2 * block} * 2 * dtype_bytes(accumulator(type)) * (p.is_zero("label_smoothing") ? 1 : 2);
@@ -130,8 +126,7 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
 // The tile for rows that clusters keep, with the next ones on their way (kw/device/row_ring.cuh): as many threads as the tree has lanes,
 // two or three blocks on a multiprocessor, of which one computes while another writes, and up to two rows in the ring. One H200,
 // 2026-12-01, share of the copy rate: f32 128256 90 % (forward_shared 78), 256000 91 (69), bf16 256000 76 (70); bf16 128256 68-76, where
-// forward_shared has 84. The teams are as many as run at once: clusters stay inside a GPC, whose multiprocessors 4 or more do not always
-// divide, and an H200 with 132 runs clusters of 8 on 120, of 16 on 112.
+// forward_shared has 84. The teams are as many as run at once.
 struct RingTile {
   RowTile row;
   int32_t slots, teams;
@@ -142,17 +137,14 @@ std::optional<RingTile> ring_tile(const Problem& p, const kw_device_facts& gpu, 
   const bool narrow = dtype_bytes(type) == 2;
   if (narrow && length < 200000) return std::nullopt;
   const int64_t need = length / vec;
-  const int32_t threads = row_tree(need), cluster = narrow ? 8 : 16, block = threads / cluster, slot = block * 16;
-  const int64_t vectors = (need + threads - 1) / threads;
-  const int32_t sums = block * (type == KW_F64 ? 32 : 16) + 4096;
+  const int32_t threads = row_tree(need), cluster = narrow ? 8 : 16;
+  const auto vectors = static_cast<int32_t>((need + threads - 1) / threads);
   for (const int32_t blocks : {3, 2}) {
     if (narrow && blocks > 2) continue;
-    const int64_t most = (std::min(gpu.shared_per_sm / blocks - 1024, gpu.shared_per_block) - sums) / slot;
+    const RowTile row{threads, 1, vectors, vec, 16, blocks, cluster, threads};
+    const int32_t most = ring_slots(row, gpu, type, 1);
     if (most < 2 * vectors && (blocks > 2 || most <= vectors)) continue;
-    const int32_t teams = std::max(1, gpu.sm_count * blocks * (cluster > 8 ? 112 : 120) / 132 / cluster);
-    return RingTile{{threads, 1, static_cast<int32_t>(vectors), vec, 16, blocks, cluster, threads},
-                    static_cast<int32_t>(std::min(most, 2 * vectors)),
-                    teams};
+    return RingTile{row, std::min(most, 2 * vectors), static_cast<int32_t>(teams_at_once(row, gpu))};
   }
   return std::nullopt;
 }
@@ -172,7 +164,6 @@ void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   // a multiprocessor for some to read while others compute: 78 % of the copy rate at 16384 elements of bf16, where shared memory gives 93.
   constexpr int64_t in_registers = 8192;
   constexpr char longer[] = "kw/ops/cross_entropy/cross_entropy_long.cuh";
-  const int64_t need = (p.dim("V") + vector_elements(type) - 1) / vector_elements(type);
   const std::span<const TunedTile> tuned = gradient ? std::span<const TunedTile>(gradient_tiles) : loss_tiles;
   if (const auto tile = choose_row_tile(tuned, p, type, p.dim("V"), 8); tile && p.dim("V") <= in_registers)
     kernel("kw/ops/cross_entropy/cross_entropy.cuh", "forward", *tile);
@@ -184,7 +175,7 @@ void choose_rows(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   else if (const auto window = window_tile(p, gpu, type, p.dim("V")))
     kernel(longer, "forward_shared", *window, window_bytes(*window), format(", %d", window->blocks));
   else
-    kernel(longer, "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2, row_tree(need)));
+    kernel(longer, "forward_long", long_row_tile(p, type, p.dim("V"), 4, 2));
 }
 
 ForwardParams row_params(const Call& c, const Rows& loss, Divisor divisor) {

@@ -56,17 +56,7 @@ struct NormTile {
 
   // A slot is 16 bytes of each of `tensors` tensors for each thread.
   uint32_t shared_bytes(uint32_t tensors) const { return static_cast<uint32_t>(slots) * row.block() * tensors * 16; }
-  // Teams of `row.cluster` blocks that run at once. Clusters stay inside a GPC, whose multiprocessors 4 or more do not always divide: an
-  // H200 with 132 runs clusters of 4 and 8 on 120, of 16 on 112.
-  int64_t at_once(const kw_device_facts& gpu) const {
-    const int64_t blocks = int64_t{gpu.sm_count} * row.blocks, stranded = row.cluster > 8 ? 20 : row.cluster > 2 ? 12 : 0;
-    return std::max<int64_t>(1, (blocks - blocks * stranded / 132) / row.cluster);
-  }
 };
-
-int64_t vectors_of(const Problem& p) {
-  return std::max<int64_t>(1, (p.dim("N") + vector_elements(p.dtype("T")) - 1) / vector_elements(p.dtype("T")));
-}
 
 // Whether this GPU and these rows allow a ring.
 bool ring_is_possible(const Problem& p, const kw_device_facts& gpu) {
@@ -76,11 +66,7 @@ bool ring_is_possible(const Problem& p, const kw_device_facts& gpu) {
 // The tile with so many slots, or as many as fit into shared memory; nothing when the `tensors` of a row do not.
 std::optional<NormTile> with_slots(const Problem& p, const kw_device_facts& gpu, const RowTile& row, int32_t slots, int32_t tensors) {
   if (row.cluster > 1 && gpu.arch < 90) return std::nullopt;
-  const bool wide = p.dtype("T") == KW_F64;
-  const auto threads = static_cast<int32_t>(row.block());
-  const int32_t slot = threads * 16 * tensors, sums = threads * (wide ? 32 : 16) + (row.cluster > 1 ? 4096 : 0),
-                reserved = wide ? 3072 : 1024;
-  const int32_t most = (std::min(gpu.shared_per_sm / row.blocks - reserved, gpu.shared_per_block) - sums) / slot;
+  const int32_t most = ring_slots(row, gpu, p.dtype("T"), tensors);
   if (most < row.vectors) return std::nullopt;
   return NormTile{row, std::min(slots, most)};
 }
@@ -90,7 +76,7 @@ std::optional<NormTile> with_slots(const Problem& p, const kw_device_facts& gpu,
 // nothing when they are too many.
 std::optional<NormTile> spread_ring(const Problem& p, const kw_device_facts& gpu, int32_t tensors, int32_t held) {
   if (!ring_is_possible(p, gpu)) return std::nullopt;
-  const int64_t need = vectors_of(p);
+  const int64_t need = row_vectors(p.dtype("T"), p.dim("N"));
   const int32_t tree = gpu.arch < 90 ? 1024 : row_tree(need);
   int32_t threads = std::clamp<int32_t>(static_cast<int32_t>(std::bit_ceil(static_cast<uint64_t>((need + 7) / 8))), 512, tree);
   int32_t cluster = threads > 2048 ? 16 : 8, blocks = std::max(1, 256 * cluster / threads);
@@ -133,7 +119,7 @@ void choose_forward(const Problem& p, const kw_device_facts& gpu, Choice& out) {
   else if (const auto ring = spread_ring(p, gpu, adds ? 2 : 1, 4))
     kernel("kw/ops/rms_norm/rms_norm_ring.cuh", "forward_ring", *ring, format(", %d, %d", ring->row.blocks, ring->slots));
   else
-    kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", {long_row_tile(p, type, p.dim("N"), 4, 2, row_tree(vectors_of(p))), 0});
+    kernel("kw/ops/rms_norm/rms_norm_long.cuh", "forward_long", {long_row_tile(p, type, p.dim("N"), 4, 2), 0});
 }
 
 template <bool adds>
@@ -143,7 +129,7 @@ void fill_forward(const Call& c, const kw_device_facts& gpu, const kw_choice& ch
   const int64_t rows = c.dim("B"), length = c.dim("N");
   if (rows == 0 || length == 0) return;
   const int64_t teams = (rows + tile.rows - 1) / tile.rows;
-  const int64_t at_once = forward.slots ? std::min(teams, forward.at_once(gpu)) : teams;
+  const int64_t at_once = forward.slots ? std::min(teams, teams_at_once(tile, gpu)) : teams;
   out.add(0, grid_for(at_once * tile.cluster, 1), tile.block(),
           ForwardParams{c.rows("x"), adds ? c.rows("residual") : Rows{}, c.data("weight"), c.rows("y"), adds ? c.rows("total") : Rows{},
                         rows, length, 1.0 / static_cast<double>(length), c.attr("eps"), c.attr("offset")},
@@ -182,7 +168,7 @@ constexpr RingTile ring_tiles[] = {
 std::optional<NormTile> choose_ring(const Problem& p, const kw_device_facts& gpu, int32_t tensors) {
   const DType type = p.dtype("T");
   const int32_t vec = vector_elements(type);
-  const int64_t need = vectors_of(p);
+  const int64_t need = row_vectors(p.dtype("T"), p.dim("N"));
   if (!ring_is_possible(p, gpu)) return std::nullopt;
   for (const auto& [t, slots, cluster] : ring_tiles)
     if (dtype_bytes(t.dtype) == dtype_bytes(type) && covers(t, need))
@@ -236,8 +222,7 @@ void choose_backward(const Problem& p, const kw_device_facts& gpu, Choice& out) 
   else if (const auto spread = spread_ring(p, gpu, tensors, p.has("weight") ? sums + 4 : 0))
     kernel("kw/ops/rms_norm/rms_norm_backward_ring.cuh", "backward_ring", spread->row, format(", %d", spread->slots), spread->slots);
   else
-    kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long", long_row_tile(p, type, p.dim("N"), 2, 1, row_tree(vectors_of(p))),
-           "");
+    kernel("kw/ops/rms_norm/rms_norm_backward_long.cuh", "backward_long", long_row_tile(p, type, p.dim("N"), 2, 1), "");
   if (p.has("weight"))
     out.kernel("kw/ops/rms_norm/rms_norm_backward.cuh",
                format("kw::ops::rms_norm::sum_parts<%s, %s>", type == KW_F64 ? "double" : "float", p.type("W")));
@@ -252,7 +237,7 @@ void fill_backward(const Call& c, const kw_device_facts& gpu, const kw_choice& c
   if (length == 0) return;
   // No more teams of blocks than run at once, nor than `part` has rows; of b teams, each takes every b-th of the row groups.
   const int64_t groups = (rows + tile.rows - 1) / tile.rows;
-  const int64_t blocks = std::min<int64_t>({groups, backward.at_once(gpu), 1024});
+  const int64_t blocks = std::min<int64_t>({groups, teams_at_once(tile, gpu), 1024});
   if (rows > 0)
     out.add(0, grid_for(blocks * tile.cluster, 1), tile.block(),
             BackwardParams{c.rows("dy"), adds ? c.rows("dtotal") : Rows{}, c.rows(x), c.data("weight"), c.rows("dx"), c.data("part"), rows,
