@@ -36,6 +36,13 @@ __global__ void shared_broadcast(const float* x, float* y) {
   __syncthreads();
   reinterpret_cast<T*>(y + first())[lane()] = values[lane() / each];
 }
+template <class T, int mask>
+__global__ void shared_masked(const float* x, float* y) {
+  __shared__ T values[lanes];
+  values[lane()] = reinterpret_cast<const T*>(x + first())[lane()];
+  __syncthreads();
+  reinterpret_cast<T*>(y + first())[lane()] = values[lane() & mask];
+}
 
 int main() {
   float *x, *y;
@@ -73,6 +80,10 @@ int main() {
   shared_broadcast<float2, 2><<<blocks, lanes>>>(x, y);
   shared_broadcast<float4, 32><<<blocks, lanes>>>(x, y);
   shared_broadcast<float4, 4><<<blocks, lanes>>>(x, y);
+  shared_masked<float2, 29><<<blocks, lanes>>>(x, y);  // lanes two apart read the same, neighbours do not
+  shared_masked<float2, 15><<<blocks, lanes>>>(x, y);  // so do the two halves
+  shared_masked<float4, 29><<<blocks, lanes>>>(x, y);
+  shared_masked<float4, 7><<<blocks, lanes>>>(x, y);
   const cudaError_t error = cudaDeviceSynchronize();
   std::printf("%s\n", cudaGetErrorString(error));
   return error != cudaSuccess;

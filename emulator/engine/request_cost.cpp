@@ -28,7 +28,10 @@ Cost shared_cost(const std::vector<Lane>& lanes, const std::vector<u32>& numbers
   Cost cost{};
   std::vector<u64> words;
   const u64 bytes = lanes.empty() ? 0 : lanes[0].bytes;
-  const u32 group = bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8;
+  bool pairs = bytes > 4;  // of neighbours at one address
+  for (size_t i = 1; i < lanes.size(); i++)
+    if (numbers[i] == (numbers[i - 1] | 1) && lanes[i].address != lanes[i - 1].address) pairs = false;
+  const u32 group = (bytes <= 4 ? 32 : bytes <= 8 ? 16 : 8) * (pairs ? 2 : 1);
   for (u32 first = 0; first < 32; first += group) {
     words.clear();
     for (size_t i = 0; i < lanes.size(); i++)

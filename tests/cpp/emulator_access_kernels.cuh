@@ -74,6 +74,18 @@ extern "C" __global__ void shared_broadcast(ARGS) {
   __syncwarp();
   y[lane()] = values[7];
 }
+extern "C" __global__ void shared_double_pairs(ARGS) {
+  double* values = memory<double, 32>();
+  values[lane()] = 1;
+  __syncwarp();
+  y[lane()] = (float)values[lane() / 2];
+}
+extern "C" __global__ void shared_float4_pairs(ARGS) {
+  float4* values = memory<float4, 32>();
+  values[lane()] = make_float4(1, 1, 1, 1);
+  __syncwarp();
+  ((float4*)y)[lane()] = values[lane() / 2];
+}
 extern "C" __global__ void shared_atomic(ARGS) {
   unsigned* sum = memory<unsigned, 1>();
   if (lane() == 0) *sum = 0;

@@ -30,7 +30,8 @@ const Case cases[] = {
     {"shared_stride_2", "shared store", 1, 32, 2, 1}, {"shared_bytes", "shared store", 1, 32, 1, 1},
     {"shared_doubles", "shared store", 1, 32, 2, 2},  {"shared_doubles_stride_2", "shared store", 1, 32, 4, 2},
     {"shared_float4s", "shared store", 1, 32, 4, 4},  {"shared_float4s_stride_2", "shared store", 1, 32, 8, 4},
-    {"shared_broadcast", "shared load", 1, 32, 1, 1}, {"shared_atomic", "shared atomic", 1, 32, 1, 1},
+    {"shared_broadcast", "shared load", 1, 32, 1, 1}, {"shared_double_pairs", "shared load", 1, 32, 1, 1},
+    {"shared_atomic", "shared atomic", 1, 32, 1, 1},  {"shared_float4_pairs", "shared load", 1, 32, 2, 2},
     {"copy_async", "copy from global", 1, 16, 8, 8},  {"copy_async", "copy to shared", 1, 32, 4, 4},
     {"copy_bulk", "bulk load", 1, 1, 16, 16},
 };
