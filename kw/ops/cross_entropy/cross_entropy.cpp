@@ -123,10 +123,11 @@ std::optional<RowTile> window_tile(const Problem& p, const kw_device_facts& gpu,
   return tile;
 }
 
-// The tile for rows that clusters keep, with the next ones on their way (kw/device/row_ring.cuh): as many threads as the tree has lanes,
-// two or three blocks on a multiprocessor, of which one computes while another writes, and up to two rows in the ring. One H200,
-// 2026-12-01, share of the copy rate: f32 128256 90 % (forward_shared 78), 256000 91 (69), bf16 256000 76 (70); bf16 128256 68-76, where
-// forward_shared has 84. The teams are as many as run at once.
+// The tile for rows that clusters keep, with the next ones on their way (kw/device/row_ring.cuh): as many threads as the tree has lanes.
+// For 32 bits, two or three blocks on a multiprocessor, of which one computes while another writes, and up to two rows in the ring; for 16
+// bits, where computing takes most of the time, one large block and two vectors more than a row. One H200, 2026-12-01, share of the copy
+// rate: f32 128256 90 % (forward_shared 78), 256000 91 (69), bf16 256000 81 (two blocks 76, forward_shared 70); bf16 128256 at most 77,
+// where forward_shared has 84. The teams are as many as run at once.
 struct RingTile {
   RowTile row;
   int32_t slots, teams;
@@ -137,14 +138,16 @@ std::optional<RingTile> ring_tile(const Problem& p, const kw_device_facts& gpu, 
   const bool narrow = dtype_bytes(type) == 2;
   if (narrow && length < 200000) return std::nullopt;
   const int64_t need = length / vec;
-  const int32_t threads = row_tree(need), cluster = narrow ? 8 : 16;
+  const int32_t threads = row_tree(need);
   const auto vectors = static_cast<int32_t>((need + threads - 1) / threads);
-  for (const int32_t blocks : {3, 2}) {
-    if (narrow && blocks > 2) continue;
+  const struct {
+    int32_t cluster, blocks, least, slots;
+  } narrow_shapes[] = {{4, 1, vectors + 2, vectors + 2}, {8, 2, vectors + 1, 2 * vectors}},
+    wide_shapes[] = {{16, 3, 2 * vectors, 2 * vectors}, {16, 2, vectors + 1, 2 * vectors}};
+  for (const auto& [cluster, blocks, least, slots] : narrow ? narrow_shapes : wide_shapes) {
     const RowTile row{threads, 1, vectors, vec, 16, blocks, cluster, threads};
     const int32_t most = ring_slots(row, gpu, type, 1);
-    if (most < 2 * vectors && (blocks > 2 || most <= vectors)) continue;
-    return RingTile{row, std::min(most, 2 * vectors), static_cast<int32_t>(teams_at_once(row, gpu))};
+    if (most >= least) return RingTile{row, std::min(most, slots), static_cast<int32_t>(teams_at_once(row, gpu))};
   }
   return std::nullopt;
 }
