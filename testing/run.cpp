@@ -26,7 +26,7 @@ std::vector<Tensor> run_once(Device& device, const Op& op, const Arguments& argu
   Bound bound;
   bind_inputs(op, raw_in.data(), attributes.data(), bound);
   for (size_t r = 0; r < out.size(); r++) {
-    if (!bound.results[r].present) continue;
+    if (!bound.results[r].present || !asked_for(c.results[r], arguments)) continue;
     const TensorSpec& spec = bound.results[r];
     const bool rows = has_rows(c.results[r].type), scratch = c.results[r].kind == Result::Kind::scratch;
     out[r] =
@@ -145,18 +145,21 @@ Outcome check_case(Device& device, const Op& op, const Case& c) {
     const std::vector<kw_attribute> attributes = raw_attributes(op, c.arguments);
     const bool random = c.values == Values::random || c.values == Values::huge || c.values == Values::small;
     const std::vector<Output> outputs = outputs_of(op);
+    const bool complete = std::all_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return t.present; });
     for (size_t r = 0; r < results.size(); r++) {
       if (!results[r].present || outputs[r].scratch) continue;
       const int roundings = op.def->roundings ? op.def->roundings(attributes.data(), static_cast<int32_t>(r)) : 1;
       auto judge = [&] {
-        return grade(outputs[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random, roundings);
+        return grade(outputs[r].name, results[r], reference.truth(), r, accumulator_of(results[r].dtype, inputs), random, roundings,
+                     complete);
       };
       Grade g = judge();
       if (!g.ok && g.maybe_blind) {
         reference.refine(16);
         g = judge();
       }
-      out.worst = std::max(out.worst, g.worst), out.graded += g.elements;
+      out.worst = std::max(out.worst, g.worst), out.spacings = std::max(out.spacings, g.spacings), out.graded += g.elements;
+      for (size_t bin = 0; bin < g.errors.size(); bin++) out.errors[results[r].dtype][bin] += g.errors[bin];
       if (!g.ok) return failed("number", g.sentence + cpu_says(device, op, c, inputs, r, g.sentence));
     }
   } catch (const Fault& fault) {

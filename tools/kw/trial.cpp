@@ -15,6 +15,7 @@
 #include "kw/runtime/device.h"
 #include "kw/runtime/driver.h"
 #include "kw/runtime/source_set.h"
+#include "testing/layers.h"
 #include "testing/naive.h"
 #include "tools/kw/devices.h"
 #include "tools/kw/kernels_of.h"
@@ -30,13 +31,6 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 bool concerns(const Mutant& mutant, const CaseKernels& k) {
   const bool made_of = std::any_of(mutant.edits.begin(), mutant.edits.end(), [&](const Edit& e) { return k.files.count(e.file) > 0; });
   return made_of && std::any_of(k.names.begin(), k.names.end(), [&](const std::string& n) { return n.find(mutant.kernel) != n.npos; });
-}
-
-std::vector<test::Case> listed_cases(const Op& op, const test::Scope& scope) {
-  std::vector<test::Case> out;
-  for (auto* list : {test::shape_cases, test::dtype_cases, test::value_cases, test::layout_cases})
-    for (test::Case& c : list(op, scope)) out.push_back(std::move(c));
-  return out;
 }
 
 std::string emulator_kind(const std::string& sentence) {  // "kwemu error: uninit-shared\n..."
@@ -57,14 +51,16 @@ class Child {
     std::vector<CaseOfKernels> all;
     std::vector<std::pair<const Op*, test::Case>> random;
     for (const Op* op : ops_)
-      for (const test::Case& c : listed_cases(*op, scope_)) {
-        const CaseKernels k = kernels_of(*op, c, gpu);
-        if (!concerns(mutant_, k)) continue;
-        all.push_back({k.names, c.values, c.layout});
-        if (c.values == test::Values::random && c.layout == test::Layout::plain) random.emplace_back(op, c);
-      }
-    sets_ = spread_of_kernels(all, effort_.kernels);
+      for (const test::Layer& layer : test::layers_of(*op, scope_))
+        for (const test::Case& c : layer.skipped.empty() ? layer.cases : std::vector<test::Case>()) {
+          const CaseKernels k = kernels_of(*op, c, gpu);
+          if (!concerns(mutant_, k)) continue;
+          all.push_back({k.names, {"layer " + layer.name, std::string("values ") + values_name(c.values), std::string("layout ") + layout_name(c.layout)}});
+          if (c.values == test::Values::random && c.layout == test::Layout::plain) random.emplace_back(op, c);
+        }
+    sets_ = spread_of_kernels(all, effort_.skipped + effort_.most);
     if (sets_.empty()) return say("state", "unused");
+    sets_.erase(sets_.begin(), sets_.begin() + static_cast<ptrdiff_t>(std::min(effort_.skipped, sets_.size())));
     set("step_limit", "300000000");  // a hundred times what a case takes
     ask_naive(random, gpu);
     for (const Op* op : ops_)

@@ -15,12 +15,13 @@ struct Verdict {
   std::string naive;                               // naive_allclose (testing/naive.h); "" when it was not asked
   long long cases = 0, kernels = 0;                // that were run
   double seconds = 0;
+  bool thorough = false;  // of a trial that was not a short one
 };
 
 struct Effort {
-  bool quick = true;        // kw check --quick
-  size_t kernels = 4;       // sets of kernels, at most: what they take to compile is what a trial takes
-  int limit_seconds = 240;  // then the process is ended, and what it ran counts as killed by time
+  bool quick = true;             // kw check --quick
+  size_t skipped = 0, most = 4;  // sets of kernels: without the first, which were tried before, and with how many
+  int limit_seconds = 240;       // then the process is ended, and what it ran counts as killed by time
 };
 
 // A process that is running a trial.
