@@ -1,7 +1,10 @@
 """The checker's strength: planted bugs are killed, by what is meant to see them, and legal variants pass. All of them: `make test-full`."""
 import json
 import os
+import signal
 import subprocess
+import time
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import pytest
@@ -29,11 +32,37 @@ def mutate(*words, status, folder=None):
 
 def test_a_planted_bug_for_each_detector(tmp_path):
     only = [word for name in SAMPLE for word in ("--only", name)]
-    mutate("swiglu", "swiglu_backward", *only, "--only", "division-in-place", "--quick", "--json", str(tmp_path / "result.json"), status=0)
+    record, picture = tmp_path / "record.txt", tmp_path / "picture.svg"
+    words = ["swiglu", "swiglu_backward", *only, "--only", "division-in-place", "--quick", "--json", str(tmp_path / "result.json"),
+             "--record", str(record), "--picture", str(picture)]
+    mutate(*words, status=0)
     result = json.loads((tmp_path / "result.json").read_text())
     assert {m["name"]: m["seen_by"] for m in result["mutants"] if m["number"]} == SAMPLE
     assert result["killed"] == result["planted"] == len(SAMPLE) and result["legal_variants"] == 1 and result["false_alarms"] == 0
     assert result["naive_allclose"] < len(SAMPLE)
+    texts = [text.text for text in xml.parse(picture).iter("{http://www.w3.org/2000/svg}text")]
+    assert "7 planted bugs, one at a time" in texts and "and 1 legal variants of the kernels: 0 false alarms" in texts
+
+    # The record is the run: nothing is tried again but what is not in it, be it that a line was cut off when the run was stopped.
+    lines = record.read_text().split("\n")[:-1]
+    assert len(lines) == len(SAMPLE) + 1
+    record.write_text("\n".join(lines)[:-20])
+    mutate(*words, status=0)
+    again, redone = json.loads((tmp_path / "result.json").read_text()), record.read_text().split("\n")[:-1]
+    assert redone[:-2] == lines[:-1] and redone[-2] == lines[-1][:-20] and redone[-1].split("\t")[:2] == lines[-1].split("\t")[:2]
+    seconds = [{**run, "mutants": [{**m, "seconds": 0} for m in run["mutants"]], "date": ""} for run in (result, again)]
+    assert seconds[0] == seconds[1]
+
+
+def test_a_run_that_is_stopped_leaves_nothing_behind(tmp_path):
+    command = [BUILD / "kw", "mutate", "swiglu", "--only", "division-in-place", "--record", "record.txt", "--bugs", str(ROOT / "testing/mutants")]
+    with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True) as run:
+        time.sleep(1)
+        assert list(tmp_path.glob("kw-mutate-*"))
+        run.send_signal(signal.SIGTERM)
+        out = run.communicate(timeout=60)[0]
+    assert run.returncode == 1 and "stopped when 0 of 1 were tried; the same command goes on from there" in out
+    assert [file.name for file in tmp_path.iterdir()] == ["record.txt"]
 
 
 def test_a_survivor_and_a_false_alarm_are_told(tmp_path):
@@ -42,6 +71,7 @@ def test_a_survivor_and_a_false_alarm_are_told(tmp_path):
         "legal no-variant\nsays the other factor\nin kw/ops/swiglu/swiglu.cuh\n"
         "- .value * up; }, gate, up);\n+ .value * gate; }, gate, up);\n")
     out = mutate("swiglu", "--bugs", str(tmp_path), "--quick", status=1)
+    assert "1 survivors without a reason" in out
     assert "SURVIVES" in out and "+     return g + 0;" in out and "FALSE ALARM" in out and "0 of 1 planted bugs killed" in out
 
 

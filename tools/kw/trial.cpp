@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -153,11 +154,13 @@ Trial::Trial(const Mutant& mutant, const Texts& sources, const std::vector<const
   process_ = fork();
   if (process_ < 0) throw Error(KW_ERROR_MEMORY, "no child process could be started");
   if (process_ == 0) {
-    setpgid(0, 0);  // so that the compiler which it starts ends with it
+    setpgid(0, 0);                     // so that the compiler which it starts ends with it
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // and it with the parent
     close(ends[0]);
     set_kernel_path(folder);
     setenv("KW_CACHE", "0", 1);  // kernels that nobody asks for again
     setenv("TMPDIR", folder.c_str(), 1);
+    setenv("KWEMU_ARCH", effort.arch, 1);
     try {
       Child child(mutant, ops, effort, ends[1]);
       child.run();

@@ -21,6 +21,7 @@ struct Verdict {
 struct Effort {
   bool quick = true;             // kw check --quick
   size_t skipped = 0, most = 4;  // sets of kernels: without the first, which were tried before, and with how many
+  const char* arch = "90";       // of the GPU that the emulator plays: older ones take other kernels
   int limit_seconds = 240;       // then the process is ended, and what it ran counts as killed by time
 };
 

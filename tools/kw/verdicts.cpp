@@ -74,12 +74,15 @@ bool Result::survives() const {
 
 Record::Record(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
-  if (!std::ofstream(path_, std::ios::app)) throw Usage{"cannot write " + path_};
+  const std::string before = bytes_of(path_);
+  std::ofstream out(path_, std::ios::app);
+  if (!before.empty() && before.back() != '\n') out << '\n';  // a run was stopped while it wrote
+  if (!out.flush()) throw Usage{"cannot write " + path_};
   checker_ = checker_digest();
-  std::ifstream in(path_);
+  std::istringstream in(before);
   for (std::string line; std::getline(in, line);) {
     const std::vector<std::string> f = fields_of(line + "\tend");  // so that empty fields at the end count
-    if (f.size() != 14 || in.eof()) continue;                      // the last line of a run that was stopped while it wrote it
+    if (f.size() != 14 || in.eof()) continue;                      // a line that was cut off
     const auto state = static_cast<size_t>(std::find(std::begin(states), std::end(states), f[2]) - std::begin(states));
     if (state == std::size(states)) continue;
     Verdict v;
