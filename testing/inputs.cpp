@@ -12,7 +12,9 @@ namespace kw::test {
 
 namespace {
 constexpr double infinite = std::numeric_limits<double>::infinity();
-}
+// All bits set, as a GPU makes them (0x7fffffff in f32): adding to such bits runs over.
+const double full_nan = std::nan("0xfffffffffffff");
+}  // namespace
 
 std::string describe(const Op& op, const Case& c) {
   std::string text = "--arg '" + describe(op, c.arguments) + "'";
@@ -72,7 +74,7 @@ void plant(Tensor& t, Values values, int64_t length, size_t k, int64_t turn) {
   const int64_t n = t.elements() / length;
   const auto put = [&](int64_t row, double value) { t.set(row % n * length + (length * 2 / 3 + static_cast<int64_t>(k)) % length, value); };
   if (n == 1 && turn) return;
-  if (values == Values::nan) put(n / 2 + turn, std::nan(""));
+  if (values == Values::nan) put(n / 2 + turn, full_nan);
   if (values == Values::infinity) put(n / 2 + 2 * turn, infinite);
   if (values == Values::infinity && n > 1) put(n / 2 + 2 * turn + 1, -infinite);
 }

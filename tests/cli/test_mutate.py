@@ -24,8 +24,8 @@ SAMPLE = {
 }
 
 
-def mutate(*words, status, folder=None):
-    done = subprocess.run([BUILD / "kw", "mutate", *words], cwd=folder or ROOT, capture_output=True, text=True, timeout=600)
+def mutate(*words, status, **variables):
+    done = subprocess.run([BUILD / "kw", "mutate", *words], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -73,6 +73,17 @@ def test_a_survivor_and_a_false_alarm_are_told(tmp_path):
     out = mutate("swiglu", "--bugs", str(tmp_path), "--quick", status=1)
     assert "1 survivors without a reason" in out
     assert "SURVIVES" in out and "+     return g + 0;" in out and "FALSE ALARM" in out and "0 of 1 planted bugs killed" in out
+
+
+def test_what_fails_without_the_bug_is_no_kill(tmp_path):
+    wrong = tmp_path / "kw/ops/swiglu/swiglu.cuh"
+    wrong.parent.mkdir(parents=True)
+    text = (ROOT / "kw/ops/swiglu/swiglu.cuh").read_text()
+    assert text.count(".value * up; }, gate, up);") == 1
+    wrong.write_text(text.replace(".value * up; }, gate, up);", ".value * gate; }, gate, up);"))
+    (tmp_path / "bugs.txt").write_text("bug no-bug 12\nsays nothing is wrong\nin kw/ops/swiglu/swiglu.cuh\n- return g;\n+ return g + 0;\n")
+    out = mutate("swiglu", "--bugs", str(tmp_path), "--quick", status=1, KW_KERNEL_PATH=str(tmp_path))
+    assert "UNFOUNDED" in out and "0 of 1 planted bugs killed" in out and "1 survivors without a reason" in out
 
 
 @pytest.mark.parametrize("text, part", [

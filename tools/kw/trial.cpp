@@ -113,19 +113,36 @@ class Child {
     options.keep = [&](const test::Case& c) { return wanted(op, c, gpu); };
     long long cases = 0;
     bool ok = true;
+    test::LayerReport failed;
     say("op", op.contract.name);
     test::check_op(*device_, op, options, [&](const test::LayerReport& layer) {
       cases += layer.cases;
       if (!ok || !layer.skipped.empty()) return;
       if (layer.ok) return say("layer", layer.layer);
-      ok = false;
-      say("layer", layer.layer), say("sentence", layer.sentence), say("reproduce", layer.reproduce);
-      const std::string kind = layer.sentence.starts_with("kwemu") ? emulator_kind(layer.sentence) : layer.kind;
-      say("by", kind);
-      say("state", layer.sentence.find("does not compile") == std::string::npos ? "killed" : "broken");
+      ok = false, failed = layer;
     });
+    if (!ok) {
+      say("layer", failed.layer), say("sentence", failed.sentence), say("reproduce", failed.reproduce);
+      say("by", failed.sentence.starts_with("kwemu") ? emulator_kind(failed.sentence) : failed.kind);
+      const bool no_program = failed.sentence.find("does not compile") != std::string::npos;
+      say("state", no_program ? "broken" : mutant_.legal() || unchanged_passes(op, failed, options) ? "killed" : "unfounded");
+    }
     say("cases", std::to_string(cases));
     say("kernels", std::to_string(sets_.size()));
+    return ok;
+  }
+
+  // The control: what fails has to pass with the unchanged kernels. If not, it is the check that is wrong, and the bug was not seen.
+  bool unchanged_passes(const Op& op, const test::LayerReport& failed, test::CheckOptions options) {
+    const char* sources = std::getenv("KW_KERNEL_PATH");
+    set_kernel_path(sources ? sources : "");
+    // Places compares the case with others, which have to be let through as well.
+    const auto same = [&, all = options.keep](const test::Case& c) {
+      return failed.layer == "places" ? all(c) : describe(op, c) == failed.reproduce;
+    };
+    options.keep = same;
+    bool ok = true;
+    test::check_op(*device_, op, options, [&](const test::LayerReport& layer) { ok &= layer.ok; });
     return ok;
   }
 
@@ -221,6 +238,7 @@ void Trial::finish(bool timed_out) {
     verdict_.state = state == "killed"   ? State::killed
                      : state == "broken" ? State::broken
                      : state == "unused" ? State::unused
+                     : state == "unfounded" ? State::unfounded
                                          : State::passed;
   }
 }

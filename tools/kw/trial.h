@@ -10,7 +10,8 @@
 namespace kw::tool {
 
 struct Verdict {
-  enum class State { killed, passed, broken, unused } state = State::passed;  // broken: it does not compile; unused: no kernel holds it
+  // broken: it does not compile; unused: no kernel holds it; unfounded: what failed fails without the bug too
+  enum class State { killed, passed, broken, unused, unfounded } state = State::passed;
   std::string op, layer, by, sentence, reproduce;  // of the layer that failed; by: what saw it ("uninit-shared", "number", "time")
   std::string naive;                               // naive_allclose (testing/naive.h); "" when it was not asked
   long long cases = 0, kernels = 0;                // that were run

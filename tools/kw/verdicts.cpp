@@ -51,7 +51,7 @@ std::vector<std::string> fields_of(const std::string& line) {
   return out;
 }
 
-constexpr const char* states[] = {"killed", "passed", "broken", "unused"};  // in the order of Verdict::State
+constexpr const char* states[] = {"killed", "passed", "broken", "unused", "unfounded"};  // in the order of Verdict::State
 
 }  // namespace
 
@@ -63,13 +63,15 @@ std::string Result::name_of_state() const {
       return mutant->legal() ? "passes" : "SURVIVES";
     case Verdict::State::broken:
       return "no program";
+    case Verdict::State::unfounded:
+      return "UNFOUNDED";
     default:
       return "no kernel";
   }
 }
 
 bool Result::survives() const {
-  return !mutant->legal() && (verdict.state == Verdict::State::passed || verdict.state == Verdict::State::unused);
+  return !mutant->legal() && verdict.state != Verdict::State::killed && verdict.state != Verdict::State::broken;
 }
 
 Record::Record(std::string path) : path_(std::move(path)) {
@@ -147,7 +149,7 @@ void write_survivors(Json& json, const std::vector<Result>& results, const Texts
   for (const Result& r : results) {
     if (!r.survives()) continue;
     json.open('{').key("name").string(r.mutant->name).key("says").string(r.mutant->sentence);
-    json.key("reason").string(r.mutant->reason).key("diff").string(diff_of(*r.mutant, sources)).close('}');
+    json.key("state").string(r.name_of_state()).key("reason").string(r.mutant->reason).key("diff").string(diff_of(*r.mutant, sources)).close('}');
   }
   json.close(']');
 }

@@ -11,7 +11,7 @@ namespace kw::tool {
 struct Result {
   const Mutant* mutant;
   Verdict verdict;
-  std::string name_of_state() const;  // "killed", "SURVIVES", "passes", "FALSE ALARM", "no program", "no kernel"
+  std::string name_of_state() const;  // "killed", "SURVIVES", "passes", "FALSE ALARM", "no program", "no kernel", "UNFOUNDED"
   // A bug that the check does not see; also one in a kernel that it never runs.
   bool survives() const;
 };
