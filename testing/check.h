@@ -29,10 +29,10 @@ inline constexpr unsigned char poisons[2] = {0xFF, 0x7B};
 struct Outcome {  // of a case
   bool ok = true;
   std::string sentence;
-  std::string kind;    // "memory", "number" or "refused": what kind of fault
-  double worst = 0;    // largest error, in bounds
-  double spacings = 0;  // and in spacings of the result's type
-  int64_t graded = 0;  // elements that were
+  std::string kind;                                // "memory", "number" or "refused": what kind of fault
+  double worst = 0;                                // largest error, in bounds
+  double spacings = 0;                             // and in spacings of the result's type
+  int64_t graded = 0;                              // elements that were
   std::map<DType, std::array<int64_t, 8>> errors;  // of these, by the result's type: Grade::errors (compare.h)
 };
 // Runs a case twice over different poison and grades it against the reference.

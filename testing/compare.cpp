@@ -119,10 +119,11 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
     if (roundings == 1 && static_cast<double>(not_nearest) > allowed) {
       g.ok = false;
       const size_t i = first_not_nearest;
-      g.sentence = format("%s%s is %s, not the nearest to %s, and so are %lld of %lld elements, where %.0f can be explained: rounded twice, or "
-                          "ties go wrong",
-                          name.c_str(), place(got, static_cast<int64_t>(i)).c_str(), text(value[i]).c_str(), text(want[i]).c_str(),
-                          static_cast<long long>(not_nearest), static_cast<long long>(narrow), allowed);
+      g.sentence = format(
+          "%s%s is %s, not the nearest to %s, and so are %lld of %lld elements, where %.0f can be explained: rounded twice, or "
+          "ties go wrong",
+          name.c_str(), place(got, static_cast<int64_t>(i)).c_str(), text(value[i]).c_str(), text(want[i]).c_str(),
+          static_cast<long long>(not_nearest), static_cast<long long>(narrow), allowed);
     } else if (roundings == 2 && all_round && std::fabs(raw / n - one) < deviation) {
       g.ok = false;
       g.sentence = format("%s errs by %.3g spacings in root mean square over %lld elements, as after one rounding, where %d are due",

@@ -26,7 +26,8 @@
 //            the square root of n; perfect rounding gives 0.58
 //   bias     among the elements where t is below a sixteenth of a spacing: mean of error less that of perfect rounding, in spacings,
 //            <= 5 standard errors (a row counts as one observation) + mean of t
-//   roundings  among the same elements: where one rounding is due, no more of them are not the nearest to the truth than t explains (a share
+//   roundings  among the same elements: where one rounding is due, no more of them are not the nearest to the truth than t explains (a
+//   share
 //            of 2 t / spacing, 5 standard errors and 5, and two of the 1 / (2 u(R)) mantissas that R has: where one number scales a whole
 //            tensor, each of them may lie close to a tie everywhere); where two are due, their mean square error is not the 1/12 square
 //            spacing of one alone, within 5 standard errors
@@ -56,7 +57,7 @@ struct Grade {
 
 // Grades result `index` of `truth`; `accumulator` has the u above, `random` asks for spread, bias and roundings. `all_round`: none of the
 // roundings is one of a number that is there already, as it is when an optional factor is left out.
-Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random,
-            int roundings = 1, bool all_round = false);
+Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random, int roundings = 1,
+            bool all_round = false);
 
 }  // namespace kw::test

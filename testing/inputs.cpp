@@ -328,7 +328,8 @@ std::vector<Case> dtype_cases(const Op& op, const Scope& scope) {
   if (std::none_of(op.contract.results.begin(), op.contract.results.end(), is_saved)) return out;
   // What is computed where no gradient is wanted takes kernels of its own.
   for (const Symbols& s : types)
-    for (const Shape& shape : scope.quick ? std::vector<Shape>{{{5}, 33}, {{3}, 20011}} : std::vector<Shape>{{{5}, 33}, {{7}, 1024}, {{3}, 20011}, {{4}, 32768}}) {
+    for (const Shape& shape : scope.quick ? std::vector<Shape>{{{5}, 33}, {{3}, 20011}}
+                                          : std::vector<Shape>{{{5}, 33}, {{7}, 1024}, {{3}, 20011}, {{4}, 32768}}) {
       const size_t first = out.size();
       add_cases(op, scope, out, s, shape, 0);
       for (size_t i = first; i < out.size(); i++) out[i].arguments.saved = false;

@@ -48,7 +48,8 @@ std::vector<Layer> layers_of(const Op& op, const Scope& scope) {
                             {"L2", "values", and_without_saved(op, value_cases(op, scope)), ""},
                             {"L3", "layouts", and_without_saved(op, layout_cases(op, scope)), ""}};
   out.push_back({"L5", "repeat", plain(op, scope, {{16, length}, {std::min<int64_t>(small / 8, 4096), 8}}), ""});
-  out.push_back({"L5", "rows", and_without_saved(op, plain(op, scope, {{5, 33}, {7, length}, {33, 64}})), together ? "a result is made of all rows together" : no_rows});
+  out.push_back({"L5", "rows", and_without_saved(op, plain(op, scope, {{5, 33}, {7, length}, {33, 64}})),
+                 together ? "a result is made of all rows together" : no_rows});
   // Aligned to 16 bytes a long row may lie in shared memory; elsewhere it is read in pieces: two kernels with two tiles for one row.
   constexpr int64_t long_row = 32776;
   const std::vector<Case> places =

@@ -25,7 +25,8 @@ SAMPLE = {
 
 
 def mutate(*words, status, **variables):
-    done = subprocess.run([BUILD / "kw", "mutate", *words], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True, timeout=600)
+    done = subprocess.run([BUILD / "kw", "mutate", *words], cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True,
+                          timeout=600)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -55,7 +56,8 @@ def test_a_planted_bug_for_each_detector(tmp_path):
 
 
 def test_a_run_that_is_stopped_leaves_nothing_behind(tmp_path):
-    command = [BUILD / "kw", "mutate", "swiglu", "--only", "division-in-place", "--record", "record.txt", "--bugs", str(ROOT / "testing/mutants")]
+    command = [BUILD / "kw", "mutate", "swiglu", "--only", "division-in-place", "--record", "record.txt", "--bugs",
+               str(ROOT / "testing/mutants")]
     with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True) as run:
         time.sleep(1)
         assert list(tmp_path.glob("kw-mutate-*"))
@@ -97,6 +99,24 @@ def test_bugs_that_do_not_fit(tmp_path, text, part):
     assert part in mutate("swiglu", "--bugs", str(tmp_path), status=2)
 
 
+def test_the_result_on_record():
+    result = json.loads(max((ROOT / "benchmarks/results").glob("*-mutation-emulator.json")).read_text())
+    assert result["run"] == result["chosen"] and result["planted"] >= 80 and result["killed"] >= 0.97 * result["planted"]
+    assert all(m["reason"] for m in result["survivors"]) and len(result["survivors"]) == result["planted"] - result["killed"]
+    assert result["legal_variants"] >= 30 and result["false_alarms"] == 0
+    assert result["by_origin"]["rule"] >= 0.45 * result["planted"] and result["by_origin"]["stranger"] >= 20
+    # Kernels that are no kernels always fail.
+    states = {m["name"]: m["state"] for m in result["mutants"]}
+    rooms = ("rms_norm", "swiglu", "cross_entropy")
+    nothing = [f"{room}-{kind}" for room in rooms for kind in ("zeros", "nan", "stale")] + ["rms_norm-identity", "swiglu-identity"]
+    nothing += [name for name in states if name.startswith("does-nothing:")]
+    assert {states[name] for name in nothing} == {"killed"} and len(nothing) > 15
+    # And the picture is that of these numbers.
+    words = (ROOT / "docs/planted-bugs.svg").read_text()
+    assert f"{result['planted']} planted bugs, one at a time" in words and f"emulate: {result['killed']} (" in words
+    assert f"random input: {result['naive_allclose']} (" in words
+
+
 def test_nonsense():
     assert "no planted bug is named like that" in mutate("--only", "there is none", status=2)
     assert "runs on --device emulate" in mutate("--device", "cuda", status=2)
@@ -108,5 +128,5 @@ def test_the_corpus():
     bugs = [n for n in numbers if n]
     assert len(bugs) >= 80 and numbers.count(0) >= 30
     assert all(bugs.count(n) <= 0.065 * len(bugs) for n in set(bugs))
-    assert sum(":" in line[1] for line in lines) >= len(bugs) / 2 - 5
+    assert sum(":" in line[1] for line in lines) >= 0.45 * len(bugs)
     assert len({line[1] for line in lines}) == len(lines)

@@ -85,7 +85,8 @@ std::string CheckPicture::svg(const std::string& device) const {
     // Heat map.
     svg.text(map_left, top + 16, "largest error in spacings: 0.5 is perfect rounding; x: failed", Anchor::start, 11);
     for (int v = 0; v < value_count; v++)
-      svg.text(map_left + (v + 0.5) * cell_width, top + 38 + 11 * (v % 2), test::values_name(static_cast<test::Values>(v)), Anchor::middle, 9);
+      svg.text(map_left + (v + 0.5) * cell_width, top + 38 + 11 * (v % 2), test::values_name(static_cast<test::Values>(v)), Anchor::middle,
+               9);
     for (int k = 0; k < classes; k++) {
       const double y = top + 56 + k * cell_height;
       svg.text(map_left - 8, y + 16, class_names[k], Anchor::end, 10);

@@ -122,7 +122,8 @@ void print(const Result& r, const Texts& texts) {
               v.naive.empty() ? "-" : v.naive.c_str(), v.seconds, r.mutant->name.c_str());
   if (odd) std::printf("    %s\n%s", r.mutant->sentence.c_str(), diff_of(*r.mutant, texts).c_str());
   if (odd && !r.mutant->reason.empty()) std::printf("    known: %s\n", r.mutant->reason.c_str());
-  if (alarm || v.state == Verdict::State::unfounded) std::printf("    %s: %s\n    %s\n", v.op.c_str(), v.sentence.c_str(), v.reproduce.c_str());
+  if (alarm || v.state == Verdict::State::unfounded)
+    std::printf("    %s: %s\n    %s\n", v.op.c_str(), v.sentence.c_str(), v.reproduce.c_str());
   if (v.state == Verdict::State::broken && r.mutant->origin != "rule") std::printf("    %s\n", v.sentence.c_str());
   std::fflush(stdout);
 }
@@ -180,14 +181,18 @@ int run(const Options& options) {
     std::printf("stopped when %zu of %zu were tried%s\n", results.size(), chosen.size(),
                 options.has("--record") ? "; the same command goes on from there" : "; with --record FILE, a run can be taken up again");
   const Sums sums(results);
-  const auto share = [&](long long part) { return sums.planted ? 100.0 * static_cast<double>(part) / static_cast<double>(sums.planted) : 0.0; };
-  std::printf("%lld of %lld planted bugs killed (%.1f %%); allclose on one random input notices %lld (%.1f %%)\n", sums.killed, sums.planted,
-              share(sums.killed), sums.noticed, share(sums.noticed));
+  const auto share = [&](long long part) {
+    return sums.planted ? 100.0 * static_cast<double>(part) / static_cast<double>(sums.planted) : 0.0;
+  };
+  std::printf("%lld of %lld planted bugs killed (%.1f %%); allclose on one random input notices %lld (%.1f %%)\n", sums.killed,
+              sums.planted, share(sums.killed), sums.noticed, share(sums.noticed));
   for (const auto& [layer, count] : sums.layers) std::printf("  %-10s %4lld\n", layer.c_str(), count);
   std::printf("%lld false alarms on %lld legal variants\n", sums.false_alarms, sums.legal);
   if (sums.broken) std::printf("%lld edits are no program\n", sums.broken);
   if (sums.unused) std::printf("%lld edits are in no kernel that the check runs\n", sums.unused);
-  const long long unexplained = std::count_if(results.begin(), results.end(), [](const Result& r) { return r.survives() && (r.mutant->reason.empty() || r.verdict.state == Verdict::State::unfounded); });
+  const long long unexplained = std::count_if(results.begin(), results.end(), [](const Result& r) {
+    return r.survives() && (r.mutant->reason.empty() || r.verdict.state == Verdict::State::unfounded);
+  });
   if (unexplained) std::printf("%lld survivors without a reason\n", unexplained);
   const bool enough = sums.killed * 100 >= sums.planted * 97;
   return !stopped && enough && unexplained == 0 && sums.false_alarms == 0 && misfits.empty() ? 0 : 1;

@@ -25,8 +25,8 @@ class Svg {
     text_ += "</text>\n";
   }
   std::string picture(double width, double height) const {
-    return format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" ", width, height, width,
-                  height) +
+    return format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" ", width, height,
+                  width, height) +
            "font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n" + text_ + "</svg>\n";
   }
 

@@ -56,7 +56,9 @@ class Child {
         for (const test::Case& c : layer.skipped.empty() ? layer.cases : std::vector<test::Case>()) {
           const CaseKernels k = kernels_of(*op, c, gpu);
           if (!concerns(mutant_, k)) continue;
-          all.push_back({k.names, {"layer " + layer.name, std::string("values ") + values_name(c.values), std::string("layout ") + layout_name(c.layout)}});
+          all.push_back(
+              {k.names,
+               {"layer " + layer.name, std::string("values ") + values_name(c.values), std::string("layout ") + layout_name(c.layout)}});
           if (c.values == test::Values::random && c.layout == test::Layout::plain) random.emplace_back(op, c);
         }
     sets_ = spread_of_kernels(all, effort_.skipped + effort_.most);
@@ -235,11 +237,11 @@ void Trial::finish(bool timed_out) {
     verdict_.state = State::killed, verdict_.by = "crash";
     verdict_.sentence = WIFSIGNALED(status) ? format("the process ended with signal %d", WTERMSIG(status)) : "the process ended";
   } else {
-    verdict_.state = state == "killed"   ? State::killed
-                     : state == "broken" ? State::broken
-                     : state == "unused" ? State::unused
+    verdict_.state = state == "killed"      ? State::killed
+                     : state == "broken"    ? State::broken
+                     : state == "unused"    ? State::unused
                      : state == "unfounded" ? State::unfounded
-                                         : State::passed;
+                                            : State::passed;
   }
 }
 

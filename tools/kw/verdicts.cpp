@@ -149,7 +149,13 @@ void write_survivors(Json& json, const std::vector<Result>& results, const Texts
   for (const Result& r : results) {
     if (!r.survives()) continue;
     json.open('{').key("name").string(r.mutant->name).key("says").string(r.mutant->sentence);
-    json.key("state").string(r.name_of_state()).key("reason").string(r.mutant->reason).key("diff").string(diff_of(*r.mutant, sources)).close('}');
+    json.key("state")
+        .string(r.name_of_state())
+        .key("reason")
+        .string(r.mutant->reason)
+        .key("diff")
+        .string(diff_of(*r.mutant, sources))
+        .close('}');
   }
   json.close(']');
 }

@@ -35,7 +35,8 @@ class Record {
 };
 
 struct Sums {
-  long long planted = 0, killed = 0, noticed = 0, legal = 0, false_alarms = 0, broken = 0, unused = 0;  // noticed: by allclose; unused: in no kernel
+  long long planted = 0, killed = 0, noticed = 0, legal = 0, false_alarms = 0, broken = 0,
+            unused = 0;  // noticed: by allclose; unused: in no kernel
   std::map<std::string, long long> layers, eyes, origins;
   struct OfNumber {
     long long planted = 0, killed = 0, noticed = 0;
