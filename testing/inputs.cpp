@@ -114,8 +114,9 @@ std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
       out.push_back(std::move(t));
       continue;
     }
-    // What has no rows scales them: a divisor below 2^-128 has no reciprocal in f32.
-    const Values values = !rows && c.values == Values::denormal ? Values::random : c.values;
+    // What has no rows scales them: a divisor below 2^-128 has no reciprocal in f32, and a single number that is optional may be one.
+    const bool divides = c.values == Values::denormal || (c.values == Values::zeros && a.sizes.empty() && op.contract.inputs[k].type.optional);
+    const Values values = !rows && divides ? Values::random : c.values;
     for (int64_t i = 0; i < count; i++) t.set(i, draw(values, a.dtype, length ? i % length : 0, length, random));
     if (count && is_floating(a.dtype)) arrange_rows(t, c.values, rows ? length : count, k);
     if (rows && count && is_floating(a.dtype)) {
@@ -157,7 +158,7 @@ std::vector<Symbols> type_combinations(const Contract& c) {
   return out;
 }
 
-// The values that attributes without a continuum can take, and for floats the bound itself and a large one.
+// The values that attributes without a continuum can take, for floats the bound itself and a large one, for integers bounds or a small one.
 std::vector<std::vector<AttributeValue>> attribute_combinations(const Op& op) {
   std::vector<std::vector<AttributeValue>> out{{}};
   for (size_t i = 0; i < op.contract.attributes.size(); i++) {
@@ -179,6 +180,7 @@ std::vector<std::vector<AttributeValue>> attribute_combinations(const Op& op) {
     if (a.type == Attribute::Type::integer) {
       if (a.at_least) add(0, static_cast<int64_t>(*a.at_least));
       if (a.at_most) add(0, static_cast<int64_t>(*a.at_most));
+      if (!a.at_least && !a.at_most) add(0, 2);  // what indices may be: fill_indices draws it
     }
     std::vector<std::vector<AttributeValue>> longer;
     for (const auto& head : out)
@@ -191,15 +193,18 @@ std::vector<std::vector<AttributeValue>> attribute_combinations(const Op& op) {
   return out;
 }
 
-// True when a number that has a floor by default, like eps, is zero: then squares of denormals vanish, and nobody promises what follows.
+// True when a number that has a floor by default, like eps, is zero: then squares of denormals vanish, powers of the inverse of tiny numbers
+// overflow, and nobody promises what follows.
 bool lacks_floor(const Op& op, const std::vector<AttributeValue>& attributes) {
   for (size_t i = 0; i < attributes.size(); i++)
     if (op.contract.attributes[i].type == Attribute::Type::floating && attributes[i].f == 0 && default_value(op, i).f != 0) return true;
   return false;
 }
 
-int optional_count(const Contract& c) {
-  return static_cast<int>(std::count_if(c.inputs.begin(), c.inputs.end(), [](const Input& i) { return i.type.optional; }));
+// In how many ways the first four optional inputs can be there or not: from 0, all there, to this less one, none.
+uint32_t presences(const Op& op) {
+  const std::vector<Input>& inputs = op.contract.inputs;
+  return 1u << std::min<ptrdiff_t>(std::count_if(inputs.begin(), inputs.end(), [](const Input& i) { return i.type.optional; }), 4);
 }
 
 // Arguments for these symbols; bit k of `absent`: the k-th optional input is left out. Nothing when the shape expressions do not come out.
@@ -316,12 +321,14 @@ std::vector<Case> dtype_cases(const Op& op, const Scope& scope) {
   std::vector<Case> out;
   const std::vector<Shape> shapes = scope.quick ? std::vector<Shape>{{{5}, 33}} : std::vector<Shape>{{{5}, 33}, {{3}, 1024}, {{2}, 4097}};
   for (const Symbols& types : type_combinations(op.contract))
-    for (uint32_t absent = 0; absent < 1u << std::min(optional_count(op.contract), 4); absent++)
+    for (uint32_t absent = 0; absent < presences(op); absent++)
       for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, absent);
   const std::vector<Symbols> types = type_combinations(op.contract);
   for (const std::vector<AttributeValue>& attributes : attribute_combinations(op)) {
     const size_t first = out.size();
-    add_cases(op, scope, out, types[first % types.size()], {{5}, 127}, 0);
+    // What is left out may be made up for under some attributes only.
+    for (uint32_t absent = 0; absent < presences(op); absent += std::max(1u, presences(op) - 1))
+      add_cases(op, scope, out, types[out.size() % types.size()], {{5}, 127}, absent);
     for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
   }
   const auto is_saved = [](const Result& r) { return r.kind == Result::Kind::saved; };
@@ -352,8 +359,9 @@ std::vector<Case> value_cases(const Op& op, const Scope& scope) {
       const size_t first = out.size();
       for (int n = 0; n < (scope.quick ? 1 : 6); n++, v++) {
         const auto values = static_cast<Values>(v % static_cast<int>(Values::count));
-        if (values == Values::denormal && lacks_floor(op, attributes)) continue;
-        add_cases(op, scope, out, types[static_cast<size_t>(v) % types.size()], shape, 0, values);
+        if ((values == Values::denormal || values == Values::tiny) && lacks_floor(op, attributes)) continue;
+        const auto turn = static_cast<uint32_t>(v);
+        add_cases(op, scope, out, types[turn % types.size()], shape, turn / 2 % presences(op), values);
       }
       for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
     }
