@@ -50,6 +50,7 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
   double squares = 0, sum = 0, off = 0, slack = 0, raw = 0;
   int64_t counted = 0, narrow = 0, wrong = 0, not_nearest = 0;  // narrow: rounding to the result type is nearly all that happens
   size_t first_not_nearest = 0;
+  std::vector<double> sizes;  // of errors, in spacings
   unsigned char rounded[8];
   for (size_t i = 0; i < value.size(); i++) {
     const double w = want[i], v = value[i];
@@ -87,6 +88,7 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
     const double in_steps = std::fabs(error) / step;
     const double* bin = std::lower_bound(std::begin(error_bins), std::end(error_bins), in_steps);
     g.errors[static_cast<size_t>(bin - error_bins)]++;
+    sizes.push_back(in_steps);
     if (usual > step / 16) continue;
     store_number(type, rounded, w);
     const double extra = (v - load_number(type, rounded)) / step;
@@ -96,6 +98,10 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
     raw += in_steps * in_steps;
     if (extra != 0 && not_nearest++ == 0) first_not_nearest = i;
     narrow++;
+  }
+  if (!sizes.empty()) {
+    std::nth_element(sizes.begin(), sizes.begin() + counted / 2, sizes.end());
+    g.median = sizes[static_cast<size_t>(counted / 2)];
   }
   g.spread = counted ? std::sqrt(squares / static_cast<double>(counted)) : 0;
   g.bias = narrow ? sum / static_cast<double>(narrow) : 0;

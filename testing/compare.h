@@ -32,6 +32,9 @@
 //            tensor, each of them may lie close to a tie everywhere); where two are due, their mean square error is not the 1/12 square
 //            spacing of one alone, within 5 standard errors
 //   exact    integers and bool are equal
+// And one more, of kernels beside a room's CPU function (run.cpp): the median error of 64 elements and more is at most 16 times that of the
+// CPU function or 16 spacings. A condition says what any method may lose, not what this formula has to.
+//
 // Spread and bias are asked where the inputs are random and 1000 elements and more are there to judge; roundings from 500 on.
 #pragma once
 #include <array>
@@ -49,6 +52,7 @@ struct Grade {
   bool maybe_blind = false;     // the fault is of size, so that further probes may clear it
   double worst = 0;             // largest error, in bounds: 1 is the limit
   double spacings = 0;          // largest error, in spacings of the result type
+  double median = 0;            // of the errors, in spacings
   double spread = 0, bias = 0;  // as above
   int64_t elements = 0;
   // Of the finite ones: how many err by up to 1/4, 1/2, 3/4, 1, 2, 4, 8 spacings of the result type, and by more.
