@@ -48,7 +48,8 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
   const double growth = 4 * std::sqrt(truth.terms);
   const double unit = unit_roundoff(accumulator), least = growth * truth.amplify * smallest(accumulator), limit = overflow_from(type);
   double squares = 0, sum = 0, off = 0, slack = 0, raw = 0;
-  int64_t counted = 0, narrow = 0, wrong = 0, not_nearest = 0;  // narrow: rounding to the result type is nearly all that happens
+  int64_t counted = 0, narrow = 0, wrong = 0, not_nearest = 0,
+          normal = 0;  // narrow: rounding to the result type is nearly all that happens
   size_t first_not_nearest = 0;
   std::vector<double> sizes;  // of errors, in spacings
   unsigned char rounded[8];
@@ -95,7 +96,7 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
     sum += extra;
     off += extra * extra;
     slack += usual / step;
-    raw += in_steps * in_steps;
+    if (std::fabs(w) >= smallest(type) / (2 * unit_roundoff(type))) raw += in_steps * in_steps, normal++;
     if (extra != 0 && not_nearest++ == 0) first_not_nearest = i;
     narrow++;
   }
@@ -118,22 +119,25 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
                           name.c_str(), g.bias, static_cast<long long>(narrow));
     }
   }
-  if (g.ok && random && narrow >= 500 && type != KW_F64) {
+  if (g.ok && random && narrow >= 500 && type != KW_F64 && roundings == 1) {
     const auto n = static_cast<double>(narrow);
     const double expected = 2 * slack, allowed = expected + 5 * std::sqrt(expected) + 5 + 4 * unit_roundoff(type) * n;
-    const double one = 1.0 / 12, deviation = 5 * std::sqrt((1.0 / 80 - one * one) / n);  // of errors even within half a spacing
-    if (roundings == 1 && static_cast<double>(not_nearest) > allowed) {
-      g.ok = false;
+    if (static_cast<double>(not_nearest) > allowed) {
       const size_t i = first_not_nearest;
+      g.ok = false;
       g.sentence = format(
-          "%s%s is %s, not the nearest to %s, and so are %lld of %lld elements, where %.0f can be explained: rounded twice, or "
-          "ties go wrong",
+          "%s%s is %s, not the nearest to %s, and so are %lld of %lld elements, where %.0f can be explained: rounded twice, or ties go "
+          "wrong",
           name.c_str(), place(got, static_cast<int64_t>(i)).c_str(), text(value[i]).c_str(), text(want[i]).c_str(),
           static_cast<long long>(not_nearest), static_cast<long long>(narrow), allowed);
-    } else if (roundings == 2 && all_round && std::fabs(raw / n - one) < deviation) {
+    }
+  } else if (g.ok && random && normal >= 500 && type != KW_F64 && roundings > 1 && all_round) {
+    const auto n = static_cast<double>(normal);
+    constexpr double one = 1.0 / 12;  // mean square of errors that are even within half a spacing
+    if (std::fabs(raw / n - one) < 5 * std::sqrt((1.0 / 80 - one * one) / n)) {
       g.ok = false;
       g.sentence = format("%s errs by %.3g spacings in root mean square over %lld elements, as after one rounding, where %d are due",
-                          name.c_str(), std::sqrt(raw / n), static_cast<long long>(narrow), roundings);
+                          name.c_str(), std::sqrt(raw / n), static_cast<long long>(normal), roundings);
     }
   }
   if (wrong) g.sentence += format(" (%lld of %lld elements are wrong)", static_cast<long long>(wrong), static_cast<long long>(g.elements));

@@ -26,14 +26,14 @@
 //            the square root of n; perfect rounding gives 0.58
 //   bias     among the elements where t is below a sixteenth of a spacing: mean of error less that of perfect rounding, in spacings,
 //            <= 5 standard errors (a row counts as one observation) + mean of t
-//   roundings  among the same elements: where one rounding is due, no more of them are not the nearest to the truth than t explains (a
-//   share
-//            of 2 t / spacing, 5 standard errors and 5, and two of the 1 / (2 u(R)) mantissas that R has: where one number scales a whole
-//            tensor, each of them may lie close to a tie everywhere); where two are due, their mean square error is not the 1/12 square
-//            spacing of one alone, within 5 standard errors
+//   roundings  among the same elements: where one rounding is due, no more of them are not the nearest to the truth than t explains: a
+//            share of 2 t / spacing, 5 standard errors and 5, and two of the 1 / (2 u(R)) mantissas that R has (where one number scales a
+//            whole tensor, each may lie close to a tie everywhere). Where more are due, the mean square error of normal numbers is not
+//            the 1/12 square spacing of one alone, within 5 standard errors
 //   exact    integers and bool are equal
-// And one more, of kernels beside a room's CPU function (run.cpp): the median error of 64 elements and more is at most 16 times that of the
-// CPU function or 16 spacings. A condition says what any method may lose, not what this formula has to.
+// And one more, of kernels beside a room's CPU function (run.cpp), where values are random, perhaps far from zero: the median error of 64
+// elements and more is at most 16 times that of the CPU function or 16 spacings. A condition says what any method may lose, not what this
+// formula has to.
 //
 // Spread and bias are asked where the inputs are random and 1000 elements and more are there to judge; roundings from 500 on.
 #pragma once
