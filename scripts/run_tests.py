@@ -34,7 +34,7 @@ class Runner:
         if full:
             self.environment["KW_FULL"] = "1"
 
-    def part(self, name: str, *commands: list, junit: bool = False, limit: int = PART_LIMIT) -> bool:
+    def part(self, name: str, *commands: list, junit: bool = False, limit: int = PART_LIMIT, environment: dict | None = None) -> bool:
         """Runs the commands in turn. With `junit` the last one counts its own tests, else each command is one test."""
         print(f"{name:<28}", end="", flush=True)
         start, log, report = time.monotonic(), self.logs / f"{name.replace('/', '-')}.log", self.logs / f"{name.replace('/', '-')}.xml"
@@ -47,7 +47,7 @@ class Runner:
                 out.write(f"$ {' '.join(command)}\n")
                 out.flush()
                 try:
-                    ok = subprocess.run(command, cwd=ROOT, env=self.environment, stdout=out, stderr=subprocess.STDOUT,
+                    ok = subprocess.run(command, cwd=ROOT, env=environment or self.environment, stdout=out, stderr=subprocess.STDOUT,
                                         timeout=limit).returncode == 0
                 except subprocess.TimeoutExpired:
                     ok = False
@@ -136,8 +136,10 @@ def test(run: Runner, full: bool) -> None:
              [sys.executable, "scripts/lint.py", "--only", "python"], [sys.executable, "scripts/bench_table.py", "--check"])
     if full:
         run.part("check on the CPU", [run.build / "kw", "check", "--device", "cpu"])
-        run.part("check on the emulator", [run.build / "kw", "check", "--device", "emulate"])
-        run.part("planted bugs", [run.build / "kw", "mutate", "--jobs", run.jobs], limit=3 * 3600)
+        run.part("check on the emulator", [run.build / "kw", "check", "--device", "emulate"], limit=3600)
+        older = dict(run.environment, KWEMU_ARCH="75")
+        run.part("check on the emulator, sm_75", [run.build / "kw", "check", "--device", "emulate", "--quick"], limit=3600, environment=older)
+        run.part("planted bugs", [run.build / "kw", "mutate", "--jobs", run.jobs, "--record", run.build / "planted-bugs.txt"], limit=3 * 3600)
         run.part("demo", [sys.executable, "examples/train_llama.py", "--device", "cpu", "--out", run.build / "demo"])
 
 

@@ -26,6 +26,7 @@ struct AttributeValue {  // f for float; i for int, bool and enumerations; s for
 struct Arguments {
   std::vector<Argument> inputs;            // in contract order
   std::vector<AttributeValue> attributes;  // in contract order
+  bool saved = true;                       // saved results are asked for, as where a gradient is wanted
 };
 
 // What the names of a contract stand for.

@@ -7,6 +7,8 @@
 #include <exception>
 #include <map>
 
+#include "testing/layers.h"
+
 namespace kw::test {
 
 namespace {
@@ -41,58 +43,33 @@ class Checker {
       : device_(device), op_(op), options_(options), report_(report) {}
 
   std::vector<LayerReport> run() {
+    using Body = void (Checker::*)(const Case&);
+    static const std::map<std::string, Body> compared = {{"repeat", &Checker::repeat},
+                                                         {"rows", &Checker::rows},
+                                                         {"places", &Checker::places},
+                                                         {"far", &Checker::far},
+                                                         {"refusal", &Checker::refusal}};
     options_.scope.largest = std::min(options_.scope.largest, device_.largest_case());
-    cases("shapes", shape_cases(op_, options_.scope));
-    cases("dtypes", dtype_cases(op_, options_.scope));
-    cases("values", value_cases(op_, options_.scope));
-    cases("layouts", layout_cases(op_, options_.scope));
-    const int64_t small = std::max<int64_t>(options_.scope.largest / 8, 64), length = std::min<int64_t>(small / 16, 4097);
-    auto plain = [&](std::initializer_list<std::pair<int64_t, int64_t>> shapes) {
-      std::vector<Case> out;
-      for (auto [rows, n] : shapes)
-        for (Case& c : plain_cases(op_, rows, n, options_.scope)) out.push_back(std::move(c));
-      return out;
-    };
-    compare("repeat", plain({{16, length}, {std::min<int64_t>(small / 8, 4096), 8}}), &Checker::repeat);
-    bool rows = false, together = false;
-    for (const Output& o : outputs_) rows |= !o.scratch && has_rows(o.type), together |= o.type.fold == Fold::all;
-    if (together)
-      skip("rows", "a result is made of all rows together");
-    else if (rows)
-      compare("rows", plain({{5, 33}, {7, length}, {33, 64}}), &Checker::rows);
-    else
-      skip("rows", "no result has rows");
-    // Aligned to 16 bytes it may lie in shared memory; elsewhere it is read in pieces: two kernels with two tiles for one row.
-    constexpr int64_t long_row = 32776;
-    if (rows)
-      compare("places", options_.scope.quick ? plain({{6, length}}) : plain({{5, 33}, {6, length}, {3, small / 8}, {2, long_row}}),
-              &Checker::places);
-    else
-      skip("places", "no result has rows");
-    std::vector<Case> far;  // short, middling and long rows are other kernels
-    for (int64_t n : {int64_t{40}, int64_t{4104}, int64_t{40000}})
-      for (Case& c : smallest(plain({{3, n}}))) far.push_back(std::move(c));
-    compare("far", far, &Checker::far);
-    compare("refusal", plain({{3, 16}}), &Checker::refusal);
+    for (Layer& layer : layers_of(op_, options_.scope)) {
+      if (!layer.skipped.empty())
+        skip(layer);
+      else if (const auto body = compared.find(layer.name); body != compared.end())
+        compare(layer, body->second);
+      else
+        cases(layer);
+    }
     grades();
     return std::move(reports_);
   }
 
  private:
-  static const char* level_of(const std::string& layer) {
-    static const std::map<std::string, const char*> levels = {{"refusal", "L0"}, {"shapes", "L1"},  {"dtypes", "L1"}, {"far", "L1"},
-                                                              {"values", "L2"},  {"layouts", "L3"}, {"places", "L3"}, {"grades", "L4"},
-                                                              {"repeat", "L5"},  {"rows", "L5"}};
-    return levels.at(layer);
-  }
   void finish(LayerReport& layer, Clock::time_point start) {
-    layer.level = level_of(layer.layer);
     layer.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (report_) report_(layer);
     reports_.push_back(layer);
   }
-  void skip(const char* name, const char* why) {
-    LayerReport layer{.layer = name, .skipped = why};
+  void skip(const Layer& of) {
+    LayerReport layer{.level = of.level, .layer = of.name, .skipped = of.skipped};
     finish(layer, Clock::now());
   }
   void progress(const LayerReport& layer, size_t of) {
@@ -101,7 +78,7 @@ class Checker {
 
   // What all graded cases came to. A number out of bounds has been told where it was seen.
   void grades() {
-    LayerReport layer{.layer = "grades", .cases = graded_cases_, .worst = worst_};
+    LayerReport layer{.level = "L4", .layer = "grades", .cases = graded_cases_, .worst = worst_};
     for (const LayerReport& r : reports_)
       if (r.kind == "number" && layer.ok) layer.ok = false, layer.sentence = "out of bounds in the layer " + r.layer + ", above";
     if (graded_cases_ == 0) layer.skipped = "no case was graded";
@@ -109,22 +86,24 @@ class Checker {
   }
 
   // False when the layer is not to run.
-  bool begin(const char* name, std::vector<Case>& list) {
+  bool begin(Layer& layer) {
     if (options_.stop_early && std::any_of(reports_.begin(), reports_.end(), [](const LayerReport& r) { return !r.ok; })) return false;
-    if (!options_.keep || list.empty()) return true;
-    std::erase_if(list, [&](const Case& c) { return !options_.keep(c); });
-    if (list.empty()) skip(name, "none of its cases is asked for");
-    return !list.empty();
+    if (!options_.keep || layer.cases.empty()) return true;
+    std::erase_if(layer.cases, [&](const Case& c) { return !options_.keep(c); });
+    if (!layer.cases.empty()) return true;
+    layer.skipped = "none of its cases is asked for";
+    return skip(layer), false;
   }
 
-  void cases(const char* name, std::vector<Case> list) {
-    if (!begin(name, list)) return;
-    LayerReport layer{.layer = name};
+  void cases(Layer& of) {
+    if (!begin(of)) return;
+    LayerReport layer{.level = of.level, .layer = of.name};
     const auto start = Clock::now();
-    for (const Case& c : list) {
+    for (const Case& c : of.cases) {
       const Outcome outcome = check_case(device_, op_, c);
       layer.cases++;
-      progress(layer, list.size());
+      progress(layer, of.cases.size());
+      if (options_.graded) options_.graded(c, outcome);
       layer.worst = std::max(layer.worst, outcome.worst);
       worst_ = std::max(worst_, outcome.worst), graded_cases_ += outcome.graded > 0;
       if (outcome.ok) continue;
@@ -135,15 +114,15 @@ class Checker {
     finish(layer, start);
   }
 
-  void compare(const char* name, std::vector<Case> list, void (Checker::*body)(const Case&)) {
-    if (!begin(name, list)) return;
-    LayerReport layer{.layer = name};
+  void compare(Layer& of, void (Checker::*body)(const Case&)) {
+    if (!begin(of)) return;
+    LayerReport layer{.level = of.level, .layer = of.name};
     const auto start = Clock::now();
-    for (const Case& c : list) {
+    for (const Case& c : of.cases) {
       try {
         layer.cases++;
         (this->*body)(c);
-        progress(layer, list.size());
+        progress(layer, of.cases.size());
         continue;
       } catch (const Fault& fault) {
         layer.sentence = fault.sentence, layer.kind = fault.sentence.starts_with("kwemu") ? "memory" : "bits";
@@ -266,18 +245,6 @@ class Checker {
       const std::vector<Tensor> results = run_once(device_, op_, c.arguments, inputs, poisons[turn_++ % 2], layout, c.seed);
       expect_rows(all, 0, rows, rows, results, std::string("in the layout ") + layout_name(layout));
     }
-  }
-
-  // Of cases that differ in dtypes, the one with the fewest bytes.
-  std::vector<Case> smallest(std::vector<Case> cases) {
-    const auto bytes = [](const Case& c) {
-      int64_t sum = 0;
-      for (const Argument& a : c.arguments.inputs) sum += a.present ? dtype_bytes(a.dtype) : 0;
-      return sum;
-    };
-    std::sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) { return bytes(a) < bytes(b); });
-    if (cases.size() > 1) cases.resize(1);
-    return cases;
   }
 
   // Rows more than 2^30 elements apart, so that the third lies beyond 2^31. The memory in between is never touched.

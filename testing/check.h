@@ -1,6 +1,8 @@
 // The checker: runs an op on hostile inputs and says whether it keeps its promises. Generic: everything comes from the contract.
 #pragma once
+#include <array>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,9 +29,11 @@ inline constexpr unsigned char poisons[2] = {0xFF, 0x7B};
 struct Outcome {  // of a case
   bool ok = true;
   std::string sentence;
-  std::string kind;    // "memory", "number" or "refused": what kind of fault
-  double worst = 0;    // largest error, in bounds
-  int64_t graded = 0;  // elements that were
+  std::string kind;                                // "memory", "number" or "refused": what kind of fault
+  double worst = 0;                                // largest error, in bounds
+  double spacings = 0;                             // and in spacings of the result's type
+  int64_t graded = 0;                              // elements that were
+  std::map<DType, std::array<int64_t, 8>> errors;  // of these, by the result's type: Grade::errors (compare.h)
 };
 // Runs a case twice over different poison and grades it against the reference.
 Outcome check_case(Device& device, const Op& op, const Case& c);
@@ -50,6 +54,7 @@ struct LayerReport {
 struct CheckOptions {
   Scope scope;
   std::function<void(const std::string& layer, int64_t done, int64_t of)> progress;  // may be empty
+  std::function<void(const Case&, const Outcome&)> graded;                           // each case of shapes to layouts; may be empty
   std::function<bool(const Case&)> keep;                                             // when not empty: only cases for which it is true
   bool stop_early = false;                                                           // at the first layer that fails
 };

@@ -16,11 +16,14 @@ std::string place(const Tensor& t, int64_t linear) {
   return "[" + text;
 }
 
+constexpr double error_bins[] = {0.25, 0.5, 0.75, 1, 2, 4, 8};  // Grade::errors
+
 std::string text(double v) { return std::isnan(v) ? "nan" : format("%.9g", v); }  // without the sign that printf gives a NaN
 
 }  // namespace
 
-Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random, int roundings) {
+Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size_t index, DType accumulator, bool random, int roundings,
+            bool all_round) {
   Grade g;
   const std::vector<double>&want = truth.want[index], &moves = truth.moves[index], &wavers = truth.wavers[index];
   const std::vector<double> value = got.numbers();
@@ -44,8 +47,11 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
   }
   const double growth = 4 * std::sqrt(truth.terms);
   const double unit = unit_roundoff(accumulator), least = growth * truth.amplify * smallest(accumulator), limit = overflow_from(type);
-  double squares = 0, sum = 0, off = 0, slack = 0;
-  int64_t counted = 0, narrow = 0, wrong = 0;  // narrow: rounding to the result type is nearly all that happens
+  double squares = 0, sum = 0, off = 0, slack = 0, raw = 0;
+  int64_t counted = 0, narrow = 0, wrong = 0, not_nearest = 0,
+          normal = 0;  // narrow: rounding to the result type is nearly all that happens
+  size_t first_not_nearest = 0;
+  std::vector<double> sizes;  // of errors, in spacings
   unsigned char rounded[8];
   for (size_t i = 0; i < value.size(); i++) {
     const double w = want[i], v = value[i];
@@ -57,8 +63,8 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
       if (v != w) fail(i, ""), wrong++;
       continue;
     }
-    // In between, a number may be subnormal; what it is multiplied with then is taken to be at most 8.
-    const double between = (roundings - 1) * (unit_roundoff(type) * std::fabs(w) + 4 * smallest(type));
+    // In between, a number may be subnormal.
+    const double between = (roundings - 1) * (unit_roundoff(type) * std::fabs(w) + truth.factor / 2 * smallest(type));
     const double a = unit * (growth * moves[i] + 4 * wavers[i]) + least + between;
     if (std::isinf(v)) {
       const bool right_side = (v > 0) == (w > 0);
@@ -77,16 +83,26 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
     }
     g.worst = std::max(g.worst, std::fabs(error) / bound);
     g.spacings = std::max(g.spacings, std::fabs(error) / step);
-    const double usual = 4 * unit * (moves[i] + wavers[i]), share = error / (step / 2 + usual + between);
+    const double usual = 4 * unit * (moves[i] + wavers[i]), share = error / (step / 2 + usual + between + least);
     squares += share * share;
     counted++;
+    const double in_steps = std::fabs(error) / step;
+    const double* bin = std::lower_bound(std::begin(error_bins), std::end(error_bins), in_steps);
+    g.errors[static_cast<size_t>(bin - error_bins)]++;
+    sizes.push_back(in_steps);
     if (usual > step / 16) continue;
     store_number(type, rounded, w);
     const double extra = (v - load_number(type, rounded)) / step;
     sum += extra;
     off += extra * extra;
     slack += usual / step;
+    if (std::fabs(w) >= smallest(type) / (2 * unit_roundoff(type))) raw += in_steps * in_steps, normal++;
+    if (extra != 0 && not_nearest++ == 0) first_not_nearest = i;
     narrow++;
+  }
+  if (!sizes.empty()) {
+    std::nth_element(sizes.begin(), sizes.begin() + counted / 2, sizes.end());
+    g.median = sizes[static_cast<size_t>(counted / 2)];
   }
   g.spread = counted ? std::sqrt(squares / static_cast<double>(counted)) : 0;
   g.bias = narrow ? sum / static_cast<double>(narrow) : 0;
@@ -101,6 +117,27 @@ Grade grade(const std::string& name, const Tensor& got, const Truth& truth, size
       g.ok = false;
       g.sentence = format("%s is off to one side by %.3g spacings in the mean of %lld elements: a term is missing or rounding is one-sided",
                           name.c_str(), g.bias, static_cast<long long>(narrow));
+    }
+  }
+  if (g.ok && random && narrow >= 500 && type != KW_F64 && roundings == 1) {
+    const auto n = static_cast<double>(narrow);
+    const double expected = 2 * slack, allowed = expected + 5 * std::sqrt(expected) + 5 + 4 * unit_roundoff(type) * n;
+    if (static_cast<double>(not_nearest) > allowed) {
+      const size_t i = first_not_nearest;
+      g.ok = false;
+      g.sentence = format(
+          "%s%s is %s, not the nearest to %s, and so are %lld of %lld elements, where %.0f can be explained: rounded twice, or ties go "
+          "wrong",
+          name.c_str(), place(got, static_cast<int64_t>(i)).c_str(), text(value[i]).c_str(), text(want[i]).c_str(),
+          static_cast<long long>(not_nearest), static_cast<long long>(narrow), allowed);
+    }
+  } else if (g.ok && random && normal >= 500 && type != KW_F64 && roundings > 1 && all_round) {
+    const auto n = static_cast<double>(normal);
+    constexpr double one = 1.0 / 12;  // mean square of errors that are even within half a spacing
+    if (std::fabs(raw / n - one) < 5 * std::sqrt((1.0 / 80 - one * one) / n)) {
+      g.ok = false;
+      g.sentence = format("%s errs by %.3g spacings in root mean square over %lld elements, as after one rounding, where %d are due",
+                          name.c_str(), std::sqrt(raw / n), static_cast<long long>(normal), roundings);
     }
   }
   if (wrong) g.sentence += format(" (%lld of %lld elements are wrong)", static_cast<long long>(wrong), static_cast<long long>(g.elements));

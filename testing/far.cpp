@@ -65,7 +65,7 @@ std::vector<Tensor> run_far(Device& device, const Op& op, const Arguments& argum
   bind_inputs(op, raw_in.data(), attributes.data(), bound);
   for (size_t r = 0; r < out.size(); r++) {
     const TensorSpec& spec = bound.results[r];
-    if (!spec.present) continue;
+    if (!spec.present || !asked_for(c.results[r], arguments)) continue;
     const bool scratch = c.results[r].kind == Result::Kind::scratch;
     const Tensor shape(spec.dtype, std::vector<int64_t>(spec.sizes, spec.sizes + spec.rank));
     out[r] = std::make_unique<Spread>(device, shape, !scratch && has_rows(c.results[r].type));

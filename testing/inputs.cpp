@@ -5,19 +5,15 @@
 #include <cmath>
 #include <limits>
 
-#include "testing/random.h"
 #include "testing/values.h"
 
 namespace kw::test {
-
-namespace {
-constexpr double infinite = std::numeric_limits<double>::infinity();
-}
 
 std::string describe(const Op& op, const Case& c) {
   std::string text = "--arg '" + describe(op, c.arguments) + "'";
   if (c.values != Values::random) text += std::string(" --values ") + values_name(c.values);
   if (c.layout != Layout::plain) text += std::string(" --layout ") + layout_name(c.layout);
+  if (!c.arguments.saved) text += " --no-saved";
   return text + " --seed " + std::to_string(c.seed);
 }
 
@@ -29,6 +25,8 @@ std::vector<Output> outputs_of(const Op& op) {
   return out;
 }
 
+bool asked_for(const Result& result, const Arguments& arguments) { return result.kind != Result::Kind::saved || arguments.saved; }
+
 bool has_rows(const TensorType& type) {
   return std::any_of(type.shape.begin(), type.shape.end(), [](const Dim& d) { return d.variadic; });
 }
@@ -38,67 +36,6 @@ int64_t row_count(const Op& op, const Arguments& arguments) {
   for (size_t d = 0; d < s.dims.size(); d++)
     if (op.contract.dim_variadic[d]) return std::max<int64_t>(s.dims[d], 0);
   return 1;
-}
-
-namespace {
-
-// Whole numbers that count within a dimension; one in eight is what an integer attribute says, for that may be a number with a meaning of
-// its own. Where other inputs have NaNs and infinities, some are out of bounds: just so, and so far that an address would wrap around.
-void fill_indices(Tensor& t, const Op& op, const Case& c, int below, Random& random) {
-  const int64_t size = solve(op, c.arguments).dims[static_cast<size_t>(below)];
-  std::vector<double> special;
-  for (size_t i = 0; i < op.contract.attributes.size(); i++)
-    if (op.contract.attributes[i].type == Attribute::Type::integer) special.push_back(static_cast<double>(c.arguments.attributes[i].i));
-  const double wrong[] = {-1, static_cast<double>(size), -0x1p31, 0x1p31 - 1, 0x1p40};
-  const bool hostile = c.values == Values::nan || c.values == Values::infinity;
-  for (int64_t i = 0, n = t.elements(); i < n; i++) {
-    double value = size > 0 ? static_cast<double>(random.below(static_cast<uint64_t>(size))) : 0;
-    if (!special.empty() && random.below(8) == 0) value = special[random.below(special.size())];
-    if (hostile && random.below(4) == 0) value = wrong[random.below(t.dtype == KW_I64 ? 5 : 4)];
-    t.set(i, value);
-  }
-}
-
-}  // namespace
-
-std::vector<Tensor> make_inputs(const Op& op, const Case& c) {
-  std::vector<Tensor> out;
-  int64_t with_rows = 0;
-  for (size_t k = 0; k < op.contract.inputs.size(); k++) {
-    const Argument& a = c.arguments.inputs[k];
-    const TensorType& type = op.contract.inputs[k].type;
-    if (!a.present) {
-      out.emplace_back();
-      continue;
-    }
-    const bool rows = has_rows(type);
-    const int inner = rows ? row_rank(type) : static_cast<int>(a.sizes.size());
-    Tensor t(a.dtype, a.sizes, arrange(c.layout, a.sizes, inner, k, c.seed, type.written));
-    int64_t length = 1;  // of a row; a tensor without rows is one row
-    for (size_t d = rows ? a.sizes.size() - static_cast<size_t>(inner) : 0; d < a.sizes.size(); d++) length *= a.sizes[d];
-    const int64_t count = t.elements();
-    Random random(c.seed * 1000003 + k);
-    if (op.contract.inputs[k].below >= 0) {
-      fill_indices(t, op, c, op.contract.inputs[k].below, random);
-      out.push_back(std::move(t));
-      continue;
-    }
-    // What has no rows scales them: a divisor below 2^-128 has no reciprocal in f32.
-    const Values values = !rows && c.values == Values::denormal ? Values::random : c.values;
-    for (int64_t i = 0; i < count; i++) t.set(i, draw(values, a.dtype, length ? i % length : 0, length, random));
-    if (count && is_floating(a.dtype)) arrange_rows(t, c.values, rows ? length : count, k);
-    if (rows && count && is_floating(a.dtype) && (c.values == Values::nan || c.values == Values::infinity)) {
-      // Other rows for each input; a single row takes its one in the first input only.
-      const int64_t n = count / length;
-      auto plant = [&](int64_t row, double value) { t.set(row % n * length + (length * 2 / 3 + static_cast<int64_t>(k)) % length, value); };
-      if (c.values == Values::nan && (n > 1 || with_rows == 0)) plant(n / 2 + with_rows, std::nan(""));
-      if (c.values == Values::infinity && (n > 1 || with_rows == 0)) plant(n / 2 + 2 * with_rows, infinite);
-      if (c.values == Values::infinity && n > 1) plant(n / 2 + 2 * with_rows + 1, -infinite);
-    }
-    with_rows += rows;
-    out.push_back(std::move(t));
-  }
-  return out;
 }
 
 namespace {
@@ -126,7 +63,7 @@ std::vector<Symbols> type_combinations(const Contract& c) {
   return out;
 }
 
-// The values that attributes without a continuum can take, and for floats the bound itself and a large one.
+// The values that attributes without a continuum can take, for floats the bound itself and a large one, for integers bounds or a small one.
 std::vector<std::vector<AttributeValue>> attribute_combinations(const Op& op) {
   std::vector<std::vector<AttributeValue>> out{{}};
   for (size_t i = 0; i < op.contract.attributes.size(); i++) {
@@ -148,6 +85,7 @@ std::vector<std::vector<AttributeValue>> attribute_combinations(const Op& op) {
     if (a.type == Attribute::Type::integer) {
       if (a.at_least) add(0, static_cast<int64_t>(*a.at_least));
       if (a.at_most) add(0, static_cast<int64_t>(*a.at_most));
+      if (!a.at_least && !a.at_most) add(0, 2);  // what indices may be: fill_indices draws it
     }
     std::vector<std::vector<AttributeValue>> longer;
     for (const auto& head : out)
@@ -160,8 +98,18 @@ std::vector<std::vector<AttributeValue>> attribute_combinations(const Op& op) {
   return out;
 }
 
-int optional_count(const Contract& c) {
-  return static_cast<int>(std::count_if(c.inputs.begin(), c.inputs.end(), [](const Input& i) { return i.type.optional; }));
+// True when a number that has a floor by default, like eps, is zero: then squares of denormals vanish, powers of the inverse of tiny
+// numbers overflow, and nobody promises what follows.
+bool lacks_floor(const Op& op, const std::vector<AttributeValue>& attributes) {
+  for (size_t i = 0; i < attributes.size(); i++)
+    if (op.contract.attributes[i].type == Attribute::Type::floating && attributes[i].f == 0 && default_value(op, i).f != 0) return true;
+  return false;
+}
+
+// In how many ways the first four optional inputs can be there or not: from 0, all there, to this less one, none.
+uint32_t presences(const Op& op) {
+  const std::vector<Input>& inputs = op.contract.inputs;
+  return 1u << std::min<ptrdiff_t>(std::count_if(inputs.begin(), inputs.end(), [](const Input& i) { return i.type.optional; }), 4);
 }
 
 // Arguments for these symbols; bit k of `absent`: the k-th optional input is left out. Nothing when the shape expressions do not come out.
@@ -266,10 +214,17 @@ std::vector<Case> shape_cases(const Op& op, const Scope& scope) {
     if (scope.quick && shape.leading.size() == 1 && shape.leading[0] > 64 && shape.leading[0] % 2 == 0) continue;
     add_cases(op, scope, out, types[turn++ % types.size()], shape, 0);
   }
-  // One of the longest rows that ops promise, on slow devices too: two seconds in the emulator.
+  // The longest rows that ops promise, on slow devices too: two seconds in the emulator. The widest type, and another.
   Scope long_rows = scope;
   if (!scope.quick) long_rows.largest = std::max<int64_t>(scope.largest, 2 * scope.longest);  // of a packed op too
   add_cases(op, long_rows, out, types[turn++ % types.size()], {{1}, scope.longest}, 0);
+  if (scope.quick) return out;
+  add_cases(op, long_rows, out, types.back(), {{2}, scope.longest}, 0);
+  // So many long rows that a cluster of blocks, of which a GPU runs few at once, takes row after row.
+  for (const Shape& shape : std::vector<Shape>{{{9}, 16384}, {{9}, 32768}, {{7}, 65536}})
+    for (const Symbols& s : types) add_cases(op, long_rows, out, s, shape, 0);
+  // What stands in for an optional input may be made from all rows, in parts.
+  if (presences(op) > 1) add_cases(op, long_rows, out, types[turn++ % types.size()], {{70001}, 2}, presences(op) - 1);
   return out;
 }
 
@@ -277,21 +232,33 @@ std::vector<Case> dtype_cases(const Op& op, const Scope& scope) {
   std::vector<Case> out;
   const std::vector<Shape> shapes = scope.quick ? std::vector<Shape>{{{5}, 33}} : std::vector<Shape>{{{5}, 33}, {{3}, 1024}, {{2}, 4097}};
   for (const Symbols& types : type_combinations(op.contract))
-    for (uint32_t absent = 0; absent < 1u << std::min(optional_count(op.contract), 4); absent++)
+    for (uint32_t absent = 0; absent < presences(op); absent++)
       for (const Shape& shape : shapes) add_cases(op, scope, out, types, shape, absent);
   const std::vector<Symbols> types = type_combinations(op.contract);
   for (const std::vector<AttributeValue>& attributes : attribute_combinations(op)) {
     const size_t first = out.size();
-    add_cases(op, scope, out, types[first % types.size()], {{5}, 127}, 0);
+    // What is left out may be made up for under some attributes only.
+    for (uint32_t absent = 0; absent < presences(op); absent += std::max(1u, presences(op) - 1))
+      add_cases(op, scope, out, types[out.size() % types.size()], {{5}, 127}, absent);
     for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
   }
+  const auto is_saved = [](const Result& r) { return r.kind == Result::Kind::saved; };
+  if (std::none_of(op.contract.results.begin(), op.contract.results.end(), is_saved)) return out;
+  // What is computed where no gradient is wanted takes kernels of its own.
+  for (const Symbols& s : types)
+    for (const Shape& shape : scope.quick ? std::vector<Shape>{{{5}, 33}, {{3}, 20011}}
+                                          : std::vector<Shape>{{{5}, 33}, {{7}, 1024}, {{3}, 20011}, {{4}, 32768}}) {
+      const size_t first = out.size();
+      add_cases(op, scope, out, s, shape, 0);
+      for (size_t i = first; i < out.size(); i++) out[i].arguments.saved = false;
+    }
   return out;
 }
 
 std::vector<Case> value_cases(const Op& op, const Scope& scope) {
   std::vector<Case> out;
   const std::vector<Shape> shapes =
-      scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{7}, 67}, {{3}, 1024}, {{1}, 9}, {{3}, 20011}};
+      scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{7}, 67}, {{131}, 67}, {{3}, 1024}, {{1}, 9}, {{3}, 20011}};
   const std::vector<Symbols> types = type_combinations(op.contract);
   for (const Symbols& s : types)
     for (int v = 0; v < static_cast<int>(Values::count); v++)
@@ -301,10 +268,12 @@ std::vector<Case> value_cases(const Op& op, const Scope& scope) {
   for (const std::vector<AttributeValue>& attributes : attribute_combinations(op))
     for (const Shape& shape : scope.quick ? std::vector<Shape>{{{5}, 67}} : std::vector<Shape>{{{5}, 67}, {{3}, 20011}}) {
       const size_t first = out.size();
-      for (int n = 0; n < (scope.quick ? 1 : 6); n++)
-        add_cases(op, scope, out, types[static_cast<size_t>(v) % types.size()], shape, 0,
-                  static_cast<Values>(v % static_cast<int>(Values::count))),
-            v++;
+      for (int n = 0; n < (scope.quick ? 1 : 6); n++, v++) {
+        const auto values = static_cast<Values>(v % static_cast<int>(Values::count));
+        if ((values == Values::denormal || values == Values::tiny) && lacks_floor(op, attributes)) continue;
+        const auto turn = static_cast<uint32_t>(v);
+        add_cases(op, scope, out, types[turn % types.size()], shape, turn / 2 % presences(op), values);
+      }
       for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
     }
   return out;

@@ -31,6 +31,8 @@ struct Output {
   int input = -1;  // which one is written
 };
 std::vector<Output> outputs_of(const Op& op);
+// Whether a call with these arguments asks for a result, of those that are present.
+bool asked_for(const Result& result, const Arguments& arguments);
 
 // True for inputs with leading dimensions: the ones that have rows.
 bool has_rows(const TensorType& type);

@@ -44,11 +44,16 @@ Reference::Reference(const Op& op, const Arguments& arguments, const std::vector
     truth_.terms = std::max({truth_.terms, row, rows});
   }
   bind_inputs(op, raw.data(), attributes_.data(), bound_);
-  for (const std::vector<double>& values : exact_) {
+  double offset = 0;  // a float attribute may be added to a factor
+  for (size_t i = 0; i < attributes_.size(); i++)
+    if (op.contract.attributes[i].type == Attribute::Type::floating && std::isfinite(attributes_[i].f))
+      offset = std::max(offset, std::fabs(attributes_[i].f));
+  for (size_t i = 0; i < exact_.size(); i++) {
     double most = 1;
-    for (double v : values)
+    for (double v : exact_[i])
       if (std::isfinite(v)) most = std::max(most, std::fabs(v));
     truth_.amplify *= most;
+    if (!has_rows(op.contract.inputs[i].type)) truth_.factor = std::max(truth_.factor, most + offset);
   }
   for (size_t i = 0; i < attributes_.size(); i++)  // eps: 1 / sqrt(eps)
     if (const double v = std::fabs(attributes_[i].f);

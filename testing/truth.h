@@ -15,6 +15,7 @@ struct Truth {
   // multiplications rounded to nearest, up and down: up + down - 2 nearest is the sum of rounding errors without their common drift.
   std::vector<std::vector<double>> wavers;
   double terms = 1;    // how many numbers one result is summed from, at most
+  double factor = 8;   // what a row may be multiplied with: the largest element of inputs without rows and attributes, and at least this
   double amplify = 1;  // how much inputs and attributes, multiplied, can enlarge what an intermediate loses by underflow
 };
 

@@ -69,7 +69,9 @@ void arrange_rows(Tensor& t, Values values, int64_t length, size_t k) {
     for (int64_t row = own; row < std::min(own + 2, rows); row++)
       for (int64_t i = 0; i < length; i++)
         if (row == own || i != length / 2) t.set(row * length + i, -infinite);
-  if (values == Values::largest) t.set(own * length + length / 2, (k % 2 ? -1 : 1) * std::min(float_format(t.dtype).largest, 0x1p30));
+  // Not at one place in a row and in what scales it: a sum of weighted distances takes in their product, and gives it back.
+  const int64_t large = rows == 1 ? (length / 2 + static_cast<int64_t>(k)) % length : length / 2;
+  if (values == Values::largest) t.set(own * length + large, (k % 2 ? -1 : 1) * std::min(float_format(t.dtype).largest, 0x1p30));
   if (values == Values::cancel)
     for (int64_t i = 0; i + 1 < t.elements(); i += 2)
       if (i % length + 2 < length) t.set(i + 1, -t.at(i));

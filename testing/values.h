@@ -20,7 +20,7 @@ enum class Values {
   outlier,   // random, with one element of each row 300 times as large
   last,      // zero but for the last element of each row: tails
   zeros,
-  infinity,  // random, with an infinity in one row and a negative one in another
+  infinity,  // random, with an infinity in one row and a negative one in another, which meets a zero in the other inputs
   masked,    // random, with one row of minus infinities alone, and one with a single other element
   denormal,  // random times the type's smallest normal number, so that most are below it; 2^-126 for bf16, f32 and f64;
              // tensors with rows only

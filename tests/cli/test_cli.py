@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import subprocess
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,18 @@ def test_check_of_a_single_case(ops):
     x = op["inputs"][0]["name"]
     out = kw("check", name, "--arg", f"{x}=f32[3,33]", "--values", "huge", "--layout", "both", "--seed", 5)[0]
     assert "case     ok" in out
+
+
+def test_the_picture_of_a_check(ops, tmp_path):
+    name, op = next((name, op) for name, op in ops.items() if any(r["kind"] == "saved" for r in op["results"]))
+    file, x = tmp_path / "errors.svg", op["inputs"][0]["name"]
+    kw("check", name, "--quick", "--picture", file)
+    space = "{http://www.w3.org/2000/svg}"
+    texts = [text.text for text in xml.parse(file).iter(space + "text")]
+    assert name in texts and {"nan", "masked", "513 to 4096", "f32"} <= set(texts) and "x" not in texts
+    kw("check", name, "--arg", f"{x}=f32[3,33]", "--no-saved", "--picture", file)
+    assert sum(text.text == "0.5" or re.fullmatch(r"\d+\.\d", text.text or "") is not None for text in xml.parse(file).iter(space + "text")) == 1
+    assert "belong to a single case" in kw("check", name, "--no-saved", status=2)[1]
 
 
 def test_check_on_the_emulator(ops):

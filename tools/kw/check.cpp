@@ -2,9 +2,11 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <numeric>
 
 #include "testing/catalogue.h"
+#include "tools/kw/check_picture.h"
 #include "tools/kw/devices.h"
 #include "tools/kw/json.h"
 #include "tools/kw/progress.h"
@@ -17,6 +19,7 @@ test::Case case_asked(const Op& op, const Options& options, uint64_t seed) {
   test::Case c;
   c.arguments = test::parse_arguments(op, options.all("--arg"));
   test::refuse_strides(op, c.arguments);
+  c.arguments.saved = !options.has("--no-saved");
   c.seed = seed;
   if (options.has("--values")) {
     auto values = test::parse_values(options.get("--values"));
@@ -76,14 +79,17 @@ int run(const Options& options) {
   const std::vector<const Op*> list = ops_named(options.words());
   const bool as_json = options.has("--json"), single = options.has("--arg");
   if (single && list.size() != 1) throw Usage{"--arg describes a call of one op: name it"};
-  if (!single && (options.has("--values") || options.has("--layout")))
-    throw Usage{"--values and --layout belong to a single case: add --arg"};
+  if (!single && (options.has("--values") || options.has("--layout") || options.has("--no-saved")))
+    throw Usage{"--values, --layout and --no-saved belong to a single case: add --arg"};
   test::CheckOptions check;
   check.scope.quick = options.has("--quick");
   check.scope.seed = static_cast<uint64_t>(options.whole("--seed", 1, 0, 1ll << 62));
   test::Case one;
   if (single) one = case_asked(*list[0], options, check.scope.seed);
   const std::string name = options.get("--device", "cpu");
+  const std::string picture_file = options.get("--picture");
+  if (!picture_file.empty() && !std::ofstream(picture_file)) throw Usage{"cannot write " + picture_file};
+  CheckPicture picture;
   const auto device = open_device(name);
   Progress progress;
   Json json;
@@ -100,8 +106,10 @@ int run(const Options& options) {
       if (!as_json) print(*op, name.c_str(), layer), std::fflush(stdout);
     };
     check.progress = [&](const std::string& layer, int64_t done, int64_t of) { progress.show(op->contract.name + " " + layer, done, of); };
+    check.graded = [&](const test::Case& c, const test::Outcome& outcome) { picture.add(*op, c, outcome); };
     if (single) {
       const test::Outcome outcome = test::check_case(*device, *op, one);
+      picture.add(*op, one, outcome);
       report({.layer = "case", .ok = outcome.ok, .cases = 1, .worst = outcome.worst, .sentence = outcome.sentence, .kind = outcome.kind});
     } else {
       test::check_op(*device, *op, check, report);
@@ -110,6 +118,7 @@ int run(const Options& options) {
     bad += !ok;
   }
   json.close(']').key("ok").boolean(bad == 0).close('}');
+  if (!picture_file.empty() && !(std::ofstream(picture_file) << picture.svg(name)).flush()) throw Usage{"cannot write " + picture_file};
   if (as_json)
     std::printf("%s\n", json.text().c_str());
   else if (bad)
@@ -142,6 +151,8 @@ const Verb check_verb = {
      {"--arg", "NAME=VALUE", "a single case instead: its tensors and attributes, as kw plan takes them"},
      {"--values", "NAME", "of the single case (default random)"},
      {"--layout", "NAME", "of the single case (default plain)"},
+     {"--no-saved", nullptr, "of the single case: results that only a gradient needs are not asked for"},
+     {"--picture", "FILE", "draw errors as SVG: a histogram in spacings of the result's type, and a heat map row length x values"},
      {"--json", nullptr, "the report as JSON"}},
     run};
 

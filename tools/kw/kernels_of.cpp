@@ -36,7 +36,7 @@ CaseKernels kernels_of(const Op& op, const test::Case& c, const kw_device_facts&
   bind_inputs(op, in.data(), attributes.data(), bound);
   for (size_t r = 0; r < m; r++) {
     const TensorSpec& spec = bound.results[r];
-    if (!spec.present) continue;
+    if (!spec.present || !test::asked_for(contract.results[r], c.arguments)) continue;
     sizes[n + r].assign(spec.sizes, spec.sizes + spec.rank);
     const bool scratch = contract.results[r].kind == Result::Kind::scratch;
     out[r] = place(n + r, spec.dtype, contract.results[r].type, scratch ? test::Layout::plain : c.layout, true);
@@ -82,12 +82,11 @@ std::vector<KernelSet> spread_of_kernels(const std::vector<CaseOfKernels>& cases
     std::set<std::string> tokens;
   };
   std::map<KernelSet, Takers> sets;
-  for (const auto& [kernels, values, layout] : cases) {
+  for (const auto& [kernels, traits] : cases) {
     if (kernels.empty()) continue;
     Takers& takers = sets[kernels];
     if (takers.count++ == 0) takers.tokens = tokens_of(kernels);
-    takers.tokens.insert(std::string("values ") + test::values_name(values));
-    takers.tokens.insert(std::string("layout ") + test::layout_name(layout));
+    takers.tokens.insert(traits.begin(), traits.end());
   }
   std::vector<KernelSet> out;
   std::set<std::string> seen;

@@ -17,13 +17,12 @@ struct CaseKernels {
 CaseKernels kernels_of(const Op& op, const test::Case& c, const kw_device_facts& gpu);
 
 // Few sets of kernels that stand for all of those of `cases`: the next is always the one with most that no set before it had, of template
-// arguments at their place and of layouts and values of the cases that take it; where that is equal, the one that more cases take. At
-// most `most` sets; each is the names of one CaseKernels.
+// arguments at their place and of `traits` of the cases that take it; where that is equal, the one that more cases take. At most `most`
+// sets, the same ones first whatever it is; each is the names of one CaseKernels.
 using KernelSet = std::set<std::string>;
 struct CaseOfKernels {
   KernelSet kernels;
-  test::Values values;
-  test::Layout layout;
+  std::vector<std::string> traits;  // "values nan"
 };
 std::vector<KernelSet> spread_of_kernels(const std::vector<CaseOfKernels>& cases, size_t most);
 

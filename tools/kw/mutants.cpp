@@ -76,7 +76,7 @@ void apply(const Rule& rule, const Texts& texts, std::vector<Mutant>& out) {
         ordinal++;
         if (rule.skip.count({name_of(path), ordinal})) continue;
         Mutant m = rule.like;
-        m.by_rule = true;
+        m.origin = "rule";
         m.name += format(":%s.%d", name_of(path).c_str(), ordinal);
         if (!kernel.empty()) m.kernel = "::" + kernel + "<";
         m.edits.push_back({path, at->str(), at->format(rule.put), begin + static_cast<size_t>(at->position())});
@@ -106,7 +106,10 @@ class Reader {
   void understand(const std::string& line) {
     const size_t space = line.find(' ');
     const std::string word = line.substr(0, space), rest = space == line.npos ? "" : line.substr(space + 1);
-    if (word == "bug" || word == "legal" || word == "rule") {
+    if (word == "origin") {
+      close();
+      origin_ = rest;
+    } else if (word == "bug" || word == "legal" || word == "rule") {
       close();
       std::istringstream words(rest);
       words >> now_.name;
@@ -118,6 +121,8 @@ class Reader {
       wrong("a mutant begins with bug, legal or rule");
     } else if (word == "says") {
       now_.sentence = rest;
+    } else if (word == "limit") {
+      now_.reason = rest;
     } else if (word == "in") {
       file_ = rest;
     } else if (word == "skip" && is_rule_) {
@@ -147,10 +152,10 @@ class Reader {
       if (now_.edits.empty() || now_.sentence.empty()) wrong(now_.name + " needs `says`, `in`, - and +");
       mutants.push_back(now_);
     }
-    now_ = {}, skip_.clear(), open_ = put_ = found_ = false;
+    now_ = {}, now_.origin = origin_, skip_.clear(), open_ = put_ = found_ = false;
   }
 
-  std::string path_, file_;
+  std::string path_, file_, origin_ = "author";
   int number_ = 0;
   Mutant now_;
   bool open_ = false, is_rule_ = false, put_ = false, found_ = false;

@@ -10,17 +10,20 @@
 namespace kw::tool {
 
 struct Verdict {
-  enum class State { killed, passed, broken, unused } state = State::passed;  // broken: it does not compile; unused: no kernel holds it
+  // broken: it does not compile; unused: no kernel holds it; unfounded: what failed fails without the bug too
+  enum class State { killed, passed, broken, unused, unfounded } state = State::passed;
   std::string op, layer, by, sentence, reproduce;  // of the layer that failed; by: what saw it ("uninit-shared", "number", "time")
   std::string naive;                               // naive_allclose (testing/naive.h); "" when it was not asked
   long long cases = 0, kernels = 0;                // that were run
   double seconds = 0;
+  bool thorough = false;  // of a trial that was not a short one
 };
 
 struct Effort {
-  bool quick = true;        // kw check --quick
-  size_t kernels = 4;       // sets of kernels, at most: what they take to compile is what a trial takes
-  int limit_seconds = 240;  // then the process is ended, and what it ran counts as killed by time
+  bool quick = true;             // kw check --quick
+  size_t skipped = 0, most = 4;  // sets of kernels: without the first, which were tried before, and with how many
+  const char* arch = "90";       // of the GPU that the emulator plays: older ones take other kernels
+  int limit_seconds = 240;       // then the process is ended, and what it ran counts as killed by time
 };
 
 // A process that is running a trial.
