@@ -138,8 +138,10 @@ def test(run: Runner, full: bool) -> None:
         run.part("check on the CPU", [run.build / "kw", "check", "--device", "cpu"])
         run.part("check on the emulator", [run.build / "kw", "check", "--device", "emulate"], limit=3600)
         older = dict(run.environment, KWEMU_ARCH="75")
-        run.part("check on the emulator, sm_75", [run.build / "kw", "check", "--device", "emulate", "--quick"], limit=3600, environment=older)
-        run.part("planted bugs", [run.build / "kw", "mutate", "--jobs", run.jobs, "--record", run.build / "planted-bugs.txt"], limit=3 * 3600)
+        run.part("check on the emulator, sm_75", [run.build / "kw", "check", "--device", "emulate", "--quick"], limit=3600,
+                 environment=older)
+        run.part("planted bugs", [run.build / "kw", "mutate", "--jobs", run.jobs, "--record", run.build / "planted-bugs.txt"],
+                 limit=3 * 3600)
         run.part("demo", [sys.executable, "examples/train_llama.py", "--device", "cpu", "--out", run.build / "demo"])
 
 

@@ -274,6 +274,20 @@ std::vector<Case> value_cases(const Op& op, const Scope& scope) {
         const auto turn = static_cast<uint32_t>(v);
         add_cases(op, scope, out, types[turn % types.size()], shape, turn / 2 % presences(op), values);
       }
+      // Factors of both signs would hide what infinities do.
+      if (!scope.quick) add_cases(op, scope, out, types[static_cast<size_t>(v) % types.size()], shape, presences(op) - 1, Values::masked);
+      for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
+    }
+  // Long rows far from zero, so many that what is one number a row can be compared with the CPU kernel's (compare.h); in f32, where that
+  // shows.
+  Scope large = scope;
+  large.largest = std::max<int64_t>(scope.largest, 1 << 20);
+  const auto is_f32 = [](const Symbols& s) { return std::find(s.types.begin(), s.types.end(), KW_F32) != s.types.end(); };
+  const auto narrow = std::find_if(types.begin(), types.end(), is_f32);
+  if (!scope.quick && narrow != types.end())
+    for (const std::vector<AttributeValue>& attributes : attribute_combinations(op)) {
+      const size_t first = out.size();
+      add_cases(op, large, out, *narrow, {{67}, 15000}, 0, Values::mean1000);
       for (size_t i = first; i < out.size(); i++) out[i].arguments.attributes = attributes;
     }
   return out;
