@@ -172,6 +172,8 @@ def main() -> int:
         for length in [4096] if args.quick else args.lengths:
             for family in families:
                 rows_out += time_case(family, dtype, elements // length, length, rounds, missing)
+                if args.json:  # as it goes: the machine may be taken away
+                    record.write(args.json, "torch_peers", rounds=rounds, rows=rows_out, host_us={}, left_out=missing)
                 torch.cuda.empty_cache()
     host = host_cost(extra_norm, 200 if args.quick else 1000)
     listed = "  ".join(f"{k} {v['median']:.2f}" for k, v in host.items())

@@ -77,7 +77,12 @@ std::vector<Tensor> run_far(Device& device, const Op& op, const Arguments& argum
   const auto findings = [&] {
     for (const std::string& finding : device.findings()) throw Fault{finding};
   };
-  device.run(bound);
+  try {
+    device.run(bound);
+  } catch (const Error&) {
+    findings();  // they say more, and must not be taken for the next call's
+    throw;
+  }
   findings();
   std::vector<Tensor> results(out.size());
   for (size_t r = 0; r < out.size(); r++)
