@@ -15,8 +15,8 @@ struct Cost {
 Cost global_cost(std::vector<Lane>& lanes);
 
 // Of shared memory: 32 banks of 4 bytes, each of which gives one word in a wavefront, to any number of lanes. Lanes of up to 4 bytes go
-// together, of 8 bytes by half warps, of 16 by quarters, and two such groups at once where every two neighbours read the same; each takes as
-// many wavefronts as its busiest bank has different words. (As Nsight Compute counts on an H200, 2026-12-01: benchmarks/access_ncu.py.)
+// together, of 8 bytes by half warps, of 16 by quarters, and two such groups at once where every two neighbours read the same; each takes
+// as many wavefronts as its busiest bank has different words. (As Nsight Compute counts on an H200, 2026-12-01: benchmarks/access_ncu.py.)
 // `numbers[i]` is the lane number of lanes[i].
 Cost shared_cost(const std::vector<Lane>& lanes, const std::vector<u32>& numbers);
 }  // namespace kwemu
