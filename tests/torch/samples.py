@@ -152,8 +152,8 @@ def upstream(y: torch.Tensor) -> torch.Tensor:
     return (torch.arange(y.numel(), device=y.device) % 7 - 3).to(y.dtype).view(y.shape)
 
 
-def outcome(op: Op, call, arguments, upstream=upstream) -> list:
-    """All that one call leaves: results, gradients, what it wrote to. The arguments themselves are not written to."""
+def outcome(op: Op, call, arguments, upstream=upstream, **more) -> list:
+    """All that one call leaves: results, what it wrote to, gradients (`more` is for torch.autograd.grad). `arguments` stay as they are."""
     arguments = [a.detach().clone().requires_grad_(a.requires_grad) if i in op.writes else a for i, a in enumerate(arguments)]
     y = call(*arguments)
     results = list(y) if isinstance(y, tuple) else [y]
@@ -161,7 +161,7 @@ def outcome(op: Op, call, arguments, upstream=upstream) -> list:
     inputs = [a for a in wanted(op, arguments) if a.requires_grad]
     if inputs:
         flows = [r for r in results if r is not None and r.requires_grad]
-        left += torch.autograd.grad(flows, inputs, [upstream(r) for r in flows], allow_unused=True)
+        left += torch.autograd.grad(flows, inputs, [upstream(r) for r in flows], allow_unused=True, **more)
     return [t.detach() if isinstance(t, torch.Tensor) else t for t in left]
 
 
