@@ -139,3 +139,37 @@ def public_op(op: Op):
 
 def private_op(op: Op):
     return getattr(torch.ops.kernelwright, "_" + op.name).default
+
+
+def ways(op: Op) -> dict:
+    """The ways to call it: its public function (of somebody's gradient, what autograd calls in its place) and torch's dispatcher."""
+    eager = kernelwright.torch._known[op.name]
+    return {"function": eager.entry, "dispatcher": eager.slow}
+
+
+def upstream(y: torch.Tensor) -> torch.Tensor:
+    """A gradient to flow into y: small whole numbers of both signs, the same at each call."""
+    return (torch.arange(y.numel(), device=y.device) % 7 - 3).to(y.dtype).view(y.shape)
+
+
+def outcome(op: Op, call, arguments, upstream=upstream, **more) -> list:
+    """All that one call leaves: results, what it wrote to, gradients (`more` is for torch.autograd.grad). `arguments` stay as they are."""
+    arguments = [a.detach().clone().requires_grad_(a.requires_grad) if i in op.writes else a for i, a in enumerate(arguments)]
+    y = call(*arguments)
+    results = list(y) if isinstance(y, tuple) else [y]
+    left = results + [arguments[i] for i in op.writes]
+    inputs = [a for a in wanted(op, arguments) if a.requires_grad]
+    if inputs:
+        flows = [r for r in results if r is not None and r.requires_grad]
+        left += torch.autograd.grad(flows, inputs, [upstream(r) for r in flows], allow_unused=True, **more)
+    return [t.detach() if isinstance(t, torch.Tensor) else t for t in left]
+
+
+def same_bits(got, wanted) -> bool:
+    """NaN of the same bits are the same, zeros of two signs are not."""
+    if isinstance(got, (list, tuple)):
+        return len(got) == len(wanted) and all(map(same_bits, got, wanted))
+    if got is None or wanted is None:
+        return got is wanted
+    raw = [t.resolve_neg().contiguous().view(-1).view(torch.uint8) for t in (got, wanted)]
+    return (got.shape, got.dtype, got.device) == (wanted.shape, wanted.dtype, wanted.device) and torch.equal(*raw)

@@ -3,7 +3,8 @@
   * AutocastCPU, AutocastCUDA: brings inputs to dtypes that fit together (_autocast.py);
   * FuncTorchBatched: torch.vmap (_vmap.py), through torch.library.register_vmap;
   * Autograd: records the gradient, or refuses what has none; turns a kernel's error into the exception that it is;
-  * ADInplaceOrView: bumps the version counters of what an op writes to.
+  * ADInplaceOrView: bumps the version counters of what an op writes to;
+  * Negative: writes through a lazy negation.
 
 Below them lie the kernels of the library (CPU and CUDA, faces/torch/kernel.cpp) and the fake ones (_fake.py)."""
 
@@ -40,6 +41,11 @@ def _base(target) -> str:
     return target._name.split("::")[1].split(".")[0]
 
 
+def _tensors(argument) -> list[torch.Tensor]:
+    """Those that an argument holds: a list's elements, itself, or none."""
+    return [t for t in (argument if isinstance(argument, (list, tuple)) else [argument]) if isinstance(t, torch.Tensor)]
+
+
 def _below_autograd(op: Op, target, keyset, arguments):
     try:
         with torch._C._AutoDispatchBelowAutograd():
@@ -65,8 +71,8 @@ def _refuse_tangents(op: Op, arguments) -> None:
     if getattr(forward_ad, "_current_level", -1) < 0:
         return
     for value in arguments:
-        for t in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(t, torch.Tensor) and forward_ad.unpack_dual(t).tangent is not None:
+        for t in _tensors(value):
+            if forward_ad.unpack_dual(t).tangent is not None:
                 raise _autograd.refusal(op, "forward")
 
 
@@ -120,8 +126,7 @@ def _without_gradient(op: Op, target):
     def kernel(keyset, *arguments):
         _refuse_tangents(op, arguments)
         if _wants_gradient(arguments):  # tensors of lists too: autograd looks at arguments alone
-            tensors = [t for a in arguments for t in (a if isinstance(a, (list, tuple)) else [a]) if isinstance(t, torch.Tensor)]
-            return apply(keyset, arguments, *tensors)
+            return apply(keyset, arguments, *(t for a in arguments for t in _tensors(a)))
         return _below_autograd(op, target, keyset, arguments)
 
     return kernel
@@ -129,7 +134,10 @@ def _without_gradient(op: Op, target):
 
 def _writing(op: Op, target, library) -> None:
     """Nobody bumps version counters for us, and without them a saved tensor that was overwritten gives a silently wrong gradient; so these
-    kernels do, and refuse to write to anything that autograd watches. Inference mode skips the first of them."""
+    kernels do, and refuse to write to anything that autograd watches. Inference mode skips the first of them.
+
+    Torch's own kernel of the Negative key takes the first result for the tensor that was written to. These ops have no results: it would
+    read beyond the dispatcher's stack (seen with 2.11: a corrupted heap)."""
 
     def write(keyset, *arguments):
         try:
@@ -138,10 +146,8 @@ def _writing(op: Op, target, library) -> None:
         except RuntimeError as e:
             raise _arguments.own_error(op, arguments, e) from None
         for i in op.writes:
-            written = op.fill(arguments)[i]
-            for t in written if isinstance(written, (list, tuple)) else [written]:
-                if t is not None:
-                    torch.autograd.graph.increment_version(t)
+            for t in _tensors(op.fill(arguments)[i]):
+                torch.autograd.graph.increment_version(t)
         return result
 
     def kernel(keyset, *arguments):
@@ -150,8 +156,19 @@ def _writing(op: Op, target, library) -> None:
             raise _autograd.refusal(op, "written")
         return write(keyset, *arguments)
 
+    def negative(keyset, *arguments):
+        given = op.fill(arguments)
+        resolved = [torch.utils._pytree.tree_map_only(torch.Tensor, torch.resolve_neg, a) for a in given]
+        result = target.redispatch(keyset.remove(torch._C.DispatchKey.Negative), *resolved)
+        for i in op.writes:
+            for t, r in zip(_tensors(given[i]), _tensors(resolved[i])):
+                if t is not r:
+                    t.copy_(r)
+        return result
+
     library.impl(_base(target), kernel, "Autograd", with_keyset=True)
     library.impl(_base(target), write, "ADInplaceOrView", with_keyset=True)
+    library.impl(_base(target), negative, "Negative", with_keyset=True)
 
 
 def in_graph(backward: Op):
