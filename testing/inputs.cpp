@@ -223,8 +223,9 @@ std::vector<Case> shape_cases(const Op& op, const Scope& scope) {
   // So many long rows that a cluster of blocks, of which a GPU runs few at once, takes row after row.
   for (const Shape& shape : std::vector<Shape>{{{9}, 16384}, {{9}, 32768}, {{7}, 65536}})
     for (const Symbols& s : types) add_cases(op, long_rows, out, s, shape, 0);
-  // And so many that a block takes batches of them, 16 rows each: the emulated GPU runs four blocks.
-  for (const Symbols& s : {types.back(), types[turn++ % types.size()]}) add_cases(op, long_rows, out, s, {{67}, 17011}, 0);
+  // And so many that a block takes batches of them, 16 rows each: the emulated GPU runs four blocks. In the widest type, where such rows take
+  // the kernels for any length.
+  add_cases(op, long_rows, out, types.back(), {{67}, 15013}, 0);
   // What stands in for an optional input may be made from all rows, in parts.
   if (presences(op) > 1) add_cases(op, long_rows, out, types[turn++ % types.size()], {{70001}, 2}, presences(op) - 1);
   return out;
@@ -283,7 +284,7 @@ std::vector<Case> value_cases(const Op& op, const Scope& scope) {
   // Long rows far from zero, so many that what is one number a row can be compared with the CPU kernel's (compare.h); in f32, where that
   // shows.
   Scope large = scope;
-  large.largest = std::max<int64_t>(scope.largest, 1 << 20);
+  large.largest = std::max<int64_t>(scope.largest, 2 * scope.longest);
   const auto is_f32 = [](const Symbols& s) { return std::find(s.types.begin(), s.types.end(), KW_F32) != s.types.end(); };
   const auto narrow = std::find_if(types.begin(), types.end(), is_f32);
   if (!scope.quick && narrow != types.end())
