@@ -223,8 +223,8 @@ std::vector<Case> shape_cases(const Op& op, const Scope& scope) {
   // So many long rows that a cluster of blocks, of which a GPU runs few at once, takes row after row.
   for (const Shape& shape : std::vector<Shape>{{{9}, 16384}, {{9}, 32768}, {{7}, 65536}})
     for (const Symbols& s : types) add_cases(op, long_rows, out, s, shape, 0);
-  // And so many that a block takes batches of them, 16 rows each: the emulated GPU runs four blocks. In the widest type, where such rows take
-  // the kernels for any length.
+  // And so many that a block takes batches of them, 16 rows each: the emulated GPU runs four blocks. In the widest type, where such rows
+  // take the kernels for any length.
   add_cases(op, long_rows, out, types.back(), {{67}, 15013}, 0);
   // What stands in for an optional input may be made from all rows, in parts.
   if (presences(op) > 1) add_cases(op, long_rows, out, types[turn++ % types.size()], {{70001}, 2}, presences(op) - 1);
