@@ -60,7 +60,10 @@ def device(op):
 FAULTS = [wrong_dtype, complex_dtype, rank, nine_dimensions, length, device]
 
 
-@pytest.mark.parametrize("op,fault", [(op, f) for op in PUBLIC for f in FAULTS if f(op)], ids=lambda p: p.name if p in PUBLIC else p.__name__)
+APPLY = [(op, fault) for op in PUBLIC for fault in FAULTS if fault(op)]
+
+
+@pytest.mark.parametrize("op,fault", APPLY, ids=lambda p: p.name if p in PUBLIC else p.__name__)
 def test_sentence_on_every_way(op, fault):
     arguments, part = fault(op)
     before = s.library.calls(op.name)
